@@ -14,9 +14,9 @@ namespace scbf::cli {
 
 namespace {
 
-/// A verb, or the command itself, whose path is empty.
-struct Place {
-  std::string path;  // "index create"
+/// How a verb is called; the command itself has no words.
+struct VerbPath {
+  std::string words;  // "index create"
   const CLI::App* app;
 };
 
@@ -24,10 +24,10 @@ std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-void collect(const CLI::App& app, const std::string& path, std::vector<Place>& places) {
-  places.push_back({path, &app});
+void collect(const CLI::App& app, const std::string& path, std::vector<VerbPath>& paths) {
+  paths.push_back({path, &app});
   for (const CLI::App* verb : verbs_of(app)) {
-    collect(*verb, path.empty() ? verb->get_name() : path + " " + verb->get_name(), places);
+    collect(*verb, path.empty() ? verb->get_name() : path + " " + verb->get_name(), paths);
   }
 }
 
@@ -54,72 +54,72 @@ void for_each_option(const CLI::App& app, const Each& each) {
 }
 
 /// bash and zsh: a case for each verb, which sets `verbs` and `options`.
-std::string cases(const std::vector<Place>& places, bool described) {
-  std::string text = "  case $place in\n";
+std::string cases(const std::vector<VerbPath>& paths, bool described) {
+  std::string text = "  case $at in\n";
   const auto item = [&](std::string name, const std::string& description) {
     return described ? fmt::format(" '{}:{}'", name, quoted(description)) : " " + name;
   };
-  for (const Place& place : places) {
+  for (const VerbPath& path : paths) {
     std::string verbs, options;
-    for (const CLI::App* verb : verbs_of(*place.app)) {
+    for (const CLI::App* verb : verbs_of(*path.app)) {
       verbs += item(verb->get_name(), verb->get_description());
     }
-    for_each_option(*place.app, [&](const std::string& name, const std::string& description) {
+    for_each_option(*path.app, [&](const std::string& name, const std::string& description) {
       options += item(name, description);
     });
     const std::string_view open = described ? "(" : "'", close = described ? " )" : " '";
     text += fmt::format("    '{}')\n      verbs={}{}{}\n      options={}{}{}\n      ;;\n",
-                        place.path, open, verbs, close, open, options, close);
+                        path.words, open, verbs, close, open, options, close);
   }
   return text + "  esac\n";
 }
 
 /// bash and zsh: which verb the words before the cursor name.
-std::string path_loop(const std::vector<Place>& places, std::string_view words) {
+std::string path_loop(const std::vector<VerbPath>& paths, std::string_view words) {
   std::string known;
-  for (const Place& place : places) {
-    if (!place.path.empty()) known += fmt::format("{}'{}'", known.empty() ? "" : "|", place.path);
+  for (const VerbPath& path : paths) {
+    if (!path.words.empty()) known += fmt::format("{}'{}'", known.empty() ? "" : "|", path.words);
   }
   return fmt::format(
-      "  for word in \"{}\"; do\n    case \"${{place:+$place }}$word\" in\n"
-      "      {}) place=\"${{place:+$place }}$word\" ;;\n    esac\n  done\n",
+      "  for word in \"{}\"; do\n    case \"${{at:+$at }}$word\" in\n"
+      "      {}) at=\"${{at:+$at }}$word\" ;;\n    esac\n  done\n",
       words, known);
 }
 
-std::string bash(const std::vector<Place>& places) {
+std::string bash(const std::vector<VerbPath>& paths) {
   return "# Completion of scbf for bash.\n_scbf() {\n"
-         "  local word place='' verbs='' options='' current=${COMP_WORDS[COMP_CWORD]}\n" +
-         path_loop(places, "${COMP_WORDS[@]:1:COMP_CWORD-1}") + cases(places, false) +
+         "  local word at='' verbs='' options='' current=${COMP_WORDS[COMP_CWORD]}\n" +
+         path_loop(paths, "${COMP_WORDS[@]:1:COMP_CWORD-1}") + cases(paths, false) +
          "  [[ $current == -* ]] && verbs=$options\n"
          "  COMPREPLY=($(compgen -W \"$verbs\" -- \"$current\"))\n}\n"
          "complete -o default -F _scbf scbf\n";
 }
 
-std::string zsh(const std::vector<Place>& places) {
+std::string zsh(const std::vector<VerbPath>& paths) {
   return "#compdef scbf\n# Completion of scbf for zsh.\n_scbf() {\n"
-         "  local word place=''\n  local -a verbs options\n" +
-         path_loop(places, "${(@)words[2,CURRENT-1]}") + cases(places, true) +
+         "  local word at=''\n  local -a verbs options\n" +
+         path_loop(paths, "${(@)words[2,CURRENT-1]}") + cases(paths, true) +
          "  if [[ $PREFIX == -* ]]; then _describe option options\n"
          "  elif (( $#verbs )); then _describe verb verbs\n"
          "  else _files\n  fi\n}\n_scbf \"$@\"\n";
 }
 
-std::string fish(const std::vector<Place>& places) {
+std::string fish(const std::vector<VerbPath>& paths) {
   std::string text =
-      "# Completion of scbf for fish.\nfunction __scbf_at\n  set -l place\n"
+      "# Completion of scbf for fish.\nfunction __scbf_at\n  set -l at\n"
       "  set -l words (commandline -opc)\n  set -e words[1]\n  for word in $words\n"
-      "    if contains -- (string join -- ' ' $place $word)";
-  for (const Place& place : places) {
-    if (!place.path.empty()) text += fmt::format(" '{}'", place.path);
+      "    if contains -- (string join -- ' ' $at $word)";
+  for (const VerbPath& path : paths) {
+    if (!path.words.empty()) text += fmt::format(" '{}'", path.words);
   }
-  text += "\n      set -a place $word\n    end\n  end\n  test \"$place\" = \"$argv\"\nend\n";
-  for (const Place& place : places) {
-    const std::string lead = fmt::format("complete -c scbf -n '__scbf_at {}'", place.path);
-    for (const CLI::App* verb : verbs_of(*place.app)) {
+  text += "\n      set -a at $word\n    end\n  end\n  test \"$at\" = \"$argv\"\nend\n";
+  for (const VerbPath& path : paths) {
+    const std::string lead = fmt::format("complete -c scbf -n '__scbf_at {}'", path.words);
+    for (const CLI::App* verb : verbs_of(*path.app)) {
       text += fmt::format("{} -f -a {} -d '{}'\n", lead, verb->get_name(),
                           quoted(verb->get_description()));
     }
-    for_each_option(*place.app, [&](const std::string& name, const std::string& description) {
+    for_each_option(*path.app, [&](const std::string& name, const std::string& description) {
       const bool is_long = name.starts_with("--");
       text += fmt::format("{} -{} {} -d '{}'\n", lead, is_long ? 'l' : 's',
                           name.substr(is_long ? 2 : 1), quoted(description));
@@ -129,16 +129,16 @@ std::string fish(const std::vector<Place>& places) {
 }
 
 /// The help of the command and of each verb, as it is.
-std::string man(const std::vector<Place>& places) {
+std::string man(const std::vector<VerbPath>& paths) {
   std::string text = ".TH SCBF 1 \"\" \"scbf " SCBF_VERSION
                      "\"\n.SH NAME\nscbf \\- split counting Bloom filters: sets that change, asked "
                      "in bulk\n";
-  for (const Place& place : places) {
-    const std::string name = place.path.empty() ? "scbf" : "scbf " + place.path;
-    text += fmt::format(".SH {}\n.nf\n", place.path.empty() ? "COMMAND" : '"' + name + '"');
+  for (const VerbPath& path : paths) {
+    const std::string name = path.words.empty() ? "scbf" : "scbf " + path.words;
+    text += fmt::format(".SH {}\n.nf\n", path.words.empty() ? "COMMAND" : '"' + name + '"');
     const std::size_t before = name.rfind(' ');  // CLI11 adds the last word itself
     bool line_begins = true;
-    for (const char c : place.app->help(before == name.npos ? "" : name.substr(0, before))) {
+    for (const char c : path.app->help(before == name.npos ? "" : name.substr(0, before))) {
       if (line_begins && (c == '.' || c == '\'')) text += "\\&";
       if (c == '\\') {
         text += "\\e";
@@ -157,11 +157,11 @@ std::string man(const std::vector<Place>& places) {
 }  // namespace
 
 std::string completion(const CLI::App& app, std::string_view what) {
-  std::vector<Place> places;
-  collect(app, "", places);
-  using Print = std::string (*)(const std::vector<Place>&);
+  std::vector<VerbPath> paths;
+  collect(app, "", paths);
+  using Print = std::string (*)(const std::vector<VerbPath>&);
   return parse_word<Print>("completion", what,
-                           {{"bash", bash}, {"zsh", zsh}, {"fish", fish}, {"man", man}})(places);
+                           {{"bash", bash}, {"zsh", zsh}, {"fish", fish}, {"man", man}})(paths);
 }
 
 }  // namespace scbf::cli

@@ -43,12 +43,12 @@ constexpr std::size_t kZeroCheck = std::size_t{64} << 10;
 }
 
 /// The column's name as a number, if it is one.
-std::optional<std::uint64_t> place_of(const std::string& column) {
-  std::uint64_t place = 0;
+std::optional<std::uint64_t> column_number(const std::string& column) {
+  std::uint64_t number = 0;
   const char* const end = column.data() + column.size();
-  const auto [stop, error] = std::from_chars(column.data(), end, place);
-  if (error != std::errc{} || stop != end || place == 0) return {};
-  return place;
+  const auto [stop, error] = std::from_chars(column.data(), end, number);
+  if (error != std::errc{} || stop != end || number == 0) return {};
+  return number;
 }
 
 /// Bytes of the longest decimal number, with CR and the end of its line.
@@ -329,7 +329,7 @@ void KeyReader::parse_numbers(KeyBlock& block) {
 
 void KeyReader::fill_column(KeyBlock& block) {
   const KeyColumn& column = *format_.column;
-  const std::optional<std::uint64_t> number = place_of(column.name);
+  const std::optional<std::uint64_t> number = column_number(column.name);
   const std::vector<std::string_view>& keys = block.lines_;
   std::size_t used = 0;
   Record record;
@@ -339,7 +339,7 @@ void KeyReader::fill_column(KeyBlock& block) {
     if (!examined_) {
       examined_ = true;
       if (number) {
-        place_ = *number - 1;
+        column_ = *number - 1;
       } else if (records_->next(record)) {
         const auto found = std::find(record.fields.begin(), record.fields.end(), column.name);
         if (found == record.fields.end()) {
@@ -347,7 +347,7 @@ void KeyReader::fill_column(KeyBlock& block) {
                          fmt::format("no column {}; there are: {}", in_quotes(column.name),
                                      list_in_quotes(record.fields)));
         }
-        place_ = static_cast<std::size_t>(found - record.fields.begin());
+        column_ = static_cast<std::size_t>(found - record.fields.begin());
       }
     }
     if (!records_->next(record)) {
@@ -355,11 +355,11 @@ void KeyReader::fill_column(KeyBlock& block) {
       if (format_.kind == KeyKind::u64 && !keys.empty()) break;  // as in fill_lines
       continue;
     }
-    if (place_ >= record.fields.size()) {
+    if (column_ >= record.fields.size()) {
       records_->fail(record.line, fmt::format("{}, and the key is in field {}",
-                                              counted(record.fields.size(), "field"), place_ + 1));
+                                              counted(record.fields.size(), "field"), column_ + 1));
     }
-    const std::string& key = record.fields[place_];
+    const std::string& key = record.fields[column_];
     if (key.empty()) {
       ++empty_lines_;
       continue;

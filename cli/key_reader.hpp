@@ -27,8 +27,8 @@ enum class KeyKind : std::uint8_t {
 };
 std::string_view to_string(KeyKind kind) noexcept;
 
-/// A column of a table: its name in the first record, or, if that is a number, its place from 1 on
-/// in a table without names.
+/// A column of a table: its name in the first record, or, in a table without names, its number from
+/// 1 on.
 struct KeyColumn {
   std::string name;
   std::optional<TableFormat> format = {};
@@ -154,7 +154,7 @@ class KeyReader {
   std::size_t next_input_ = 0;
   std::unique_ptr<ByteInput> input_;       // the current one,
   std::unique_ptr<RecordReader> records_;  // or, with a column, this
-  std::size_t place_ = 0;                  // of the column
+  std::size_t column_ = 0;                 // number of the one with the keys, from 0 on
   bool examined_ = false;                  // the first bytes of the current input are known
   bool decimal_ = false;                   // the current input holds numbers as text
   bool told_of_cr_ = false, told_of_mark_ = false;

@@ -42,8 +42,8 @@ class KeySample {
   void offer(const std::string& key) {
     ++offered_;
     if (keys_.size() < most_) return keys_.push_back(key);
-    const std::uint64_t place = mix(offered_ * 0x9E37'79B9'7F4A'7C15u) % offered_;
-    if (place < most_) keys_[place] = key;
+    const std::uint64_t slot = mix(offered_ * 0x9E37'79B9'7F4A'7C15u) % offered_;
+    if (slot < most_) keys_[slot] = key;
   }
 
   /// The first keys of all regions but the first, for `regions` regions of about equally many rows.

@@ -58,13 +58,13 @@ TableReader::TableReader(const std::string& file, TableFormat format, Escapes es
   for (std::string& name : header_of(records_)) {
     const auto is_it = [&](const Column& column) { return column.name == name; };
     const auto found = std::find_if(schema.columns.begin(), schema.columns.end(), is_it);
-    const std::size_t place = static_cast<std::size_t>(found - schema.columns.begin());
+    const std::size_t column = static_cast<std::size_t>(found - schema.columns.begin());
     if (found == schema.columns.end() && name != schema.key) {
       unknown.push_back(std::move(name));
       continue;
     }
-    seen[place] = true;
-    place_.push_back(place);
+    seen[column] = true;
+    columns_.push_back(column);
   }
   for (std::size_t i = 0; i <= columns; ++i) {
     if (!seen[i]) missing.push_back(i == columns ? schema.key : schema.columns[i].name);
@@ -75,7 +75,7 @@ TableReader::TableReader(const std::string& file, TableFormat format, Escapes es
   if (!unknown.empty()) {
     what += fmt::format("{}the index has no column {}", what.empty() ? "" : "; ", some_of(unknown));
   }
-  if (!missing.empty() && place_.empty() && unknown.size() == 1) {
+  if (!missing.empty() && columns_.empty() && unknown.size() == 1) {
     what += format.is_tsv() ? "; for fields divided by commas: --separator ,"
                             : "; for fields divided by tabs: --separator tab";
   }
@@ -84,14 +84,14 @@ TableReader::TableReader(const std::string& file, TableFormat format, Escapes es
 
 bool TableReader::next(Row& row) {
   if (!records_.next(record_)) return false;
-  if (record_.fields.size() != place_.size()) {
+  if (record_.fields.size() != columns_.size()) {
     records_.fail(record_.line,
                   fmt::format("{}, but the header has {}", counted(record_.fields.size(), "field"),
-                              place_.size()));
+                              columns_.size()));
   }
   row.values.resize(schema_.columns.size());
-  for (std::size_t i = 0; i < place_.size(); ++i) {
-    std::string& to = place_[i] == schema_.columns.size() ? row.key : row.values[place_[i]];
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    std::string& to = columns_[i] == schema_.columns.size() ? row.key : row.values[columns_[i]];
     to = std::move(record_.fields[i]);
   }
   check_limits(row);

@@ -32,7 +32,7 @@ class TableReader {
 
   RecordReader records_;
   const TableSchema& schema_;
-  std::vector<std::size_t> place_;  // column of each field; columns.size() is the key
+  std::vector<std::size_t> columns_;  // of each field: a number, columns.size() for the key
   Record record_;
   std::uint64_t rows_ = 0;
 };

@@ -28,12 +28,12 @@ Row parse_row(const TableSchema& schema, const std::vector<std::string>& words) 
   for (const std::string& word : words) {
     Assignment given = parse_assignment(schema, word);
     const bool is_key = given.column == schema.key;
-    const std::size_t place = is_key ? schema.columns.size() : schema.column(given.column);
-    if (seen[place])
+    const std::size_t column = is_key ? schema.columns.size() : schema.column(given.column);
+    if (seen[column])
       throw UsageError(
           fmt::format("{}: {} is given twice", in_quotes(word), in_quotes(given.column)));
-    seen[place] = true;
-    (is_key ? row.key : row.values[place]) = std::move(given.value);
+    seen[column] = true;
+    (is_key ? row.key : row.values[column]) = std::move(given.value);
   }
   if (!seen[schema.columns.size()]) {
     throw UsageError(fmt::format("no key: {} is missing", in_quotes(schema.key + "=VALUE")));

@@ -34,11 +34,11 @@ Census census_of(std::span<const std::uint64_t> words) noexcept {
   return census;
 }
 
-/// The best parameter for `count` gaps of geometric distribution among `places`: 1 + ⌊log2(ln φ /
+/// The best parameter for `count` gaps of geometric distribution in `all` bits: 1 + ⌊log2(ln φ /
 /// −ln(1 − p))⌋ with the golden ratio φ and the share p of the ones (Kiely 2004, "Selecting the
 /// Golomb parameter in Rice coding"), where −ln(1 − p) is close to 1 / (mean gap + 1/2).
-unsigned rice_parameter(std::uint64_t places, std::uint64_t count) noexcept {
-  const std::uint64_t ratio = (481 * (places - count) + 240 * count) / (1000 * count);
+unsigned rice_parameter(std::uint64_t all, std::uint64_t count) noexcept {
+  const std::uint64_t ratio = (481 * (all - count) + 240 * count) / (1000 * count);
   return std::min(static_cast<unsigned>(std::bit_width(ratio)), kMostRice);
 }
 
@@ -56,9 +56,9 @@ void put_gaps(std::span<const std::uint64_t> words, std::uint64_t ones,
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
     for (std::uint64_t word = words[i]; word != 0; word &= word - 1) {
-      const std::uint64_t place = i * 64 + static_cast<unsigned>(std::countr_zero(word));
-      bits.put_rice(place - next, k);
-      next = place + 1;
+      const std::uint64_t number = i * 64 + static_cast<unsigned>(std::countr_zero(word));
+      bits.put_rice(number - next, k);
+      next = number + 1;
     }
   }
   bits.finish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a chunk of a payload is packed for travel: as it is, by zstd or, since bits are nearly random
-// and often few, by the places of the ones. Pure functions of bytes. Described in
+// and often few, by the gaps between the ones. Pure functions of bytes. Described in
 // docs/file_format.md.
 #pragma once
 
@@ -88,33 +88,33 @@ Fault for_each_one(Coding coding, std::span<const std::byte> bytes, std::uint64_
   if (k > kMostRice) return fmt::format("Rice parameter {}: must be at most {}", k, kMostRice);
   BitReader in(bytes.subspan(kRiceHeaderBytes));
   const bool of_bits = coding == Coding::gaps;
-  const std::uint64_t places = of_bits ? bits : bits / (kLanes * kLaneBits);
+  const std::uint64_t end = of_bits ? bits : bits / (kLanes * kLaneBits);
   const char* const things = of_bits ? "ones" : "blocks";
-  if (count > places) return fmt::format("{} {}: must be at most {}", count, things, places);
-  std::uint64_t next = 0;  // the first place that may come
+  if (count > end) return fmt::format("{} {}: must be at most {}", count, things, end);
+  std::uint64_t next = 0;  // the lowest number that may come
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t place = next + in.get_rice(k, places);
-    if (place >= places) {
+    const std::uint64_t number = next + in.get_rice(k, end);
+    if (number >= end) {
       return fmt::format("number {} of {} {} lies behind the last of {} places, or is missing",
-                         i + 1, count, things, places);
+                         i + 1, count, things, end);
     }
-    next = place + 1;
+    next = number + 1;
     if (of_bits) {
-      flip(place);
+      flip(number);
       continue;
     }
     auto lanes = static_cast<unsigned>(in.get(kLanes));
-    if (lanes == 0) return fmt::format("block {} has no ones: must have some", place);
+    if (lanes == 0) return fmt::format("block {} has no ones: must have some", number);
     for (; lanes != 0; lanes &= lanes - 1) {
       const auto lane = static_cast<unsigned>(std::countr_zero(lanes));
-      const std::uint64_t first = (place * kLanes + lane) * kLaneBits;
+      const std::uint64_t first = (number * kLanes + lane) * kLaneBits;
       if (in.get(1) == 0) {
         flip(first + in.get(4));
         continue;
       }
       auto ones = static_cast<unsigned>(in.get(kLaneBits));
       if (std::popcount(ones) < 2) {
-        return fmt::format("lane {} of block {} has {} ones: must have at least 2", lane, place,
+        return fmt::format("lane {} of block {} has {} ones: must have at least 2", lane, number,
                            std::popcount(ones));
       }
       for (; ones != 0; ones &= ones - 1) {

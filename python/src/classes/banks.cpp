@@ -62,15 +62,15 @@ RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::objec
   return sum;
 }
 
-std::uint32_t member_number(const KeyBatch& members, std::size_t i, std::size_t place) {
+std::uint32_t member_number(const KeyBatch& members, std::size_t i, std::size_t index) {
   // Text in a list has been hashed.
   const bool is_number = members.has_values() && members.kind() != KeyBatch::Kind::hashes;
   if (!is_number || !members.valid(i)) {
-    throw InvalidArgument(fmt::format("members[{}]: must be the number of a member", place));
+    throw InvalidArgument(fmt::format("members[{}]: must be the number of a member", index));
   }
   const std::uint64_t value = members.value(i);
   if (value >= kMaxBankMembers) {
-    throw InvalidArgument(fmt::format("members[{}] {}: must be 0 to {}", place,
+    throw InvalidArgument(fmt::format("members[{}] {}: must be 0 to {}", index,
                                       static_cast<std::int64_t>(value), kMaxBankMembers - 1));
   }
   return static_cast<std::uint32_t>(value);
@@ -170,7 +170,7 @@ struct EachKey {
 /// The keys that full members did not take.
 struct LeftOver {
   std::string why = {};  ///< of the first member that was full
-  std::vector<std::int64_t> places = {};
+  std::vector<std::int64_t> indices = {};
 
   void add(const MembersFull& full, std::span<const MemberKeys> batches, const KeyBatch& keys,
            std::span<const std::uint32_t> members, std::size_t first) {
@@ -182,15 +182,15 @@ struct LeftOver {
       if (taken[members[i]] > 0) {
         --taken[members[i]];
       } else {
-        places.push_back(static_cast<std::int64_t>(first + i));
+        indices.push_back(static_cast<std::int64_t>(first + i));
       }
     }
   }
   [[noreturn]] void raise(const InsertReport& done) {
     const Error error(
         fmt::format("{}; {} not in: 'left' says which", why,
-                    places.size() == 1 ? "1 key is" : counted(places.size(), "key") + " are"));
-    throw KeysLeft(MembersFull(error, 0, {0}, done), numpy_array<std::int64_t>(std::move(places)));
+                    indices.size() == 1 ? "1 key is" : counted(indices.size(), "key") + " are"));
+    throw KeysLeft(MembersFull(error, 0, {0}, done), numpy_array<std::int64_t>(std::move(indices)));
   }
 };
 
@@ -203,7 +203,7 @@ InsertReport insert_each(Self& self, const nb::object& members, const nb::object
   InsertReport sum;
   LeftOver left;
   // A member that is full does not keep the others from their keys.
-  left.places.reserve(each.parts.size);
+  left.indices.reserve(each.parts.size);
   try {
     each.change<MembersFull>(self.value, run, sum,
                              [&](std::span<const MemberKeys> batches, const KeyBatch& piece,
@@ -218,7 +218,7 @@ InsertReport insert_each(Self& self, const nb::object& members, const nb::object
   } catch (const MembersFull& full) {  // memory is short: no piece after those that are done is in
     if (left.why.empty()) left.why = full.what();
     for (std::size_t i = run.done(); i < each.parts.size; ++i) {
-      left.places.push_back(static_cast<std::int64_t>(i));
+      left.indices.push_back(static_cast<std::int64_t>(i));
     }
     left.raise(full.done());
   }
