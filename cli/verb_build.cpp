@@ -238,11 +238,9 @@ Run set_up_build(CommandLine& line) {
       "tightening (default: later stages larger and stricter) or fixed (identical stages of "
       "--memory bytes and rate --stage-fpr, as many as --fpr allows)",
       [o = options.get()](const std::string& text) {
-        if (text != "tightening" && text != "fixed") {
-          throw UsageError(
-              fmt::format("--policy {}: must be tightening or fixed", in_quotes(text)));
-        }
-        o->policy = text == "fixed" ? Growth::Policy::fixed : Growth::Policy::tightening;
+        o->policy = parse_word<Growth::Policy>(
+            "--policy", text,
+            {{"tightening", Growth::Policy::tightening}, {"fixed", Growth::Policy::fixed}});
       });
   line.option("--growth", "G", "Keys of each stage over those of the one before; default 2",
               [o = options.get()](const std::string& text) {

@@ -104,7 +104,14 @@ class FilterFull(Error):
 
 class OverfullWarning(UserWarning):
     """A filter holds clearly more keys than it was made for, so that its false-positive rate is more than
-    a quarter above the plan. Issued once per filter, after the keys have been inserted."""
+    a quarter above the plan. Issued once per filter, after the keys have been inserted; for copies, unions and
+    members of a bank, too. Of a loaded filter, the plan is known if the command built it."""
+
+
+class KeyKindWarning(UserWarning):
+    """A filter that holds only numbers is asked for text, or the other way round: 5 and ``'5'`` are two keys,
+    so every answer is no. Issued once per filter, if it is known what the filter holds: because it was made
+    empty here, or built by the command."""
 
 
 class RemovalStopped(Error):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Python object of this package holds: an object of the library, and whose turn it is.
+// What a Python object of this package holds: an object of the library, whose turn it is, and what
+// it was made for.
 #pragma once
 
 #include <atomic>
@@ -8,8 +9,11 @@
 #include <utility>
 
 #include "gate.hpp"
+#include "key_kinds.hpp"
+#include "notes.hpp"
 #include "planned_for.hpp"
 #include "scbf/errors.hpp"
+#include "scbf/filter_base.hpp"
 
 namespace scbf::python {
 
@@ -21,8 +25,16 @@ struct Held {
   mutable std::atomic<int> exports{0};
   /// What a filter was planned for, if it was made for a number of keys.
   PlannedFor planned;
+  KeyKinds kinds;  ///< of a filter
 
   explicit Held(Value&& from) : value(std::move(from)) {}
+
+  /// A filter made of another has its plan, and its kinds of keys.
+  template <class Other>
+  void take_notes_of(const Held<Other>& other) noexcept {
+    planned.take(other.planned);
+    kinds.take(other.kinds);
+  }
 
   /// Calls that may move the counters to other memory are refused while there are buffers of them.
   void check_no_exports() const {
@@ -34,7 +46,14 @@ struct Held {
 
 template <class Value>
 requires(!std::is_reference_v<Value>) std::unique_ptr<Held<Value>> hold(Value&& value) {
-  return std::make_unique<Held<Value>>(std::move(value));
+  auto held = std::make_unique<Held<Value>>(std::move(value));
+  if constexpr (std::is_base_of_v<FilterBase, Value>) {
+    const Notes notes = read_notes(held->value.metadata());
+    const bool one = held->value.growth().policy() == Growth::Policy::one;
+    if (one && notes.capacity && notes.fpr) held->planned.set(*notes.capacity, *notes.fpr);
+    if (notes.kinds != KindsOfKeys::none) held->kinds.begin_with(notes.kinds);
+  }
+  return held;
 }
 
 }  // namespace scbf::python

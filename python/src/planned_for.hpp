@@ -20,11 +20,15 @@ class PlannedFor {
   /// How far the rate may be above the plan: neither estimates nor capacities are exact.
   static constexpr double kWarnedFactor = 1.25;
 
-  /// Before the filter is used.
-  void set(const Plan& plan) noexcept {
-    capacity_ = plan.capacity;
-    fpr_ = plan.fpr;
-    look_at_.store(plan.capacity, std::memory_order_relaxed);
+  // Before the filter is used.
+
+  void set(std::uint64_t capacity, double fpr) noexcept {
+    capacity_ = capacity;
+    fpr_ = fpr;
+    look_at_.store(capacity, std::memory_order_relaxed);
+  }
+  void take(const PlannedFor& other) noexcept {
+    if (other.capacity_ > 0) set(other.capacity_, other.fpr_);
   }
 
   /// Is it time to look, now that this many keys have been inserted? Rarely true, so asking costs
@@ -32,17 +36,16 @@ class PlannedFor {
   bool is_due(std::uint64_t inserted) const noexcept {
     return inserted > look_at_.load(std::memory_order_relaxed);
   }
-  /// A warning, once, if the filter, of one stage, holds clearly more than planned; or nothing.
-  /// Nobody may change the filter meanwhile.
+  /// A warning, once, if the filter, or the member of a bank, of one stage, holds clearly more than
+  /// planned; or nothing. `what`: "the filter". Nobody may change it meanwhile.
   template <class F>
-  std::string look(const F& filter) {
+  std::string look(const F& filter, std::uint64_t inserted, const std::string& what) {
     const double keys =
         keys_for_fill(filter.fill(), static_cast<double>(filter.geometry().counters_per_slice()));
     const double rate = predicted_fpr(filter.geometry(), keys);
     const double uncertain = 2 * std::sqrt(static_cast<double>(capacity_));
     if (rate <= kWarnedFactor * fpr_ || keys <= static_cast<double>(capacity_) + uncertain) {
       // Repeated keys take no room. Look again when there are an eighth more.
-      const std::uint64_t inserted = filter.keys_inserted();
       look_at_.store(inserted + std::max<std::uint64_t>(inserted / 8, 1),
                      std::memory_order_relaxed);
       return {};
@@ -50,10 +53,10 @@ class PlannedFor {
     // Of several threads that look at once, one warns.
     if (look_at_.exchange(kNever, std::memory_order_relaxed) == kNever) return {};
     return fmt::format(
-        "the filter was made for {} keys at a false-positive rate of {:.3g} and holds {}: its rate "
-        "is about {:.3g}; give it a larger capacity, or a growth, such as "
-        "Growth.tightening({}, {:.3g})",
-        capacity_, fpr_,
+        "{} was made for {} keys at a false-positive rate of {:.3g} and holds {}: its rate is "
+        "about "
+        "{:.3g}; give it a larger capacity, or a growth, such as Growth.tightening({}, {:.3g})",
+        what, capacity_, fpr_,
         std::isfinite(keys) ? fmt::format("about {:.0f} distinct ones", keys) : "far more", rate,
         capacity_, fpr_);
   }

@@ -215,7 +215,6 @@ def test_pandas() -> None:
     check_column(lambda: pd.Index([3, 1, 2]), [3, 1, 2])
     check_column(lambda: pd.Index(["x", "y"]), ["x", "y"])
     check_column(lambda: pd.RangeIndex(5), list(range(5)))
-    check_column(lambda: pd.DataFrame({"key": [1, 2]}), [1, 2])
     check_column(lambda: pd.Series([], dtype=object), [])
     check_column(lambda: pd.Series([1, -2, 3], dtype=">i8"), [1, -2, 3])
     check_column(lambda: pd.Series([1, 0, 2], dtype="Sparse[int64]"), [1, 0, 2])
@@ -238,11 +237,11 @@ def test_pandas() -> None:
     ("pd.Series([1j])", "an array of complex numbers cannot be keys"),
     ("pd.Series([1, 'a'], dtype='category')", "'a' is text or bytes, and the keys before it are numbers"),
     ("pd.Series([1.5, 0], dtype='Sparse[float64]')", "an array of float64 cannot be keys: round"),
-    ("pd.DataFrame({'key': np.array([1, 2], '>i8')})", "this array has 2 dimensions"),
+    ("pd.DataFrame({'key': [1, 2]})", r"a data frame of pandas: choose a column, such as df\['key'\]"),
     ("pd.array([True, None], dtype='boolean')", "true and false are no keys"),
     ("pd.Series(pd.period_range('2026', periods=2, freq='D'))", "the extension type pandas.period cannot be keys"),
     ("pd.Series(pd.interval_range(0, 2))", "the extension type pandas.interval cannot be keys: choose one"),
-    ("pd.Series([pd.NaT], dtype=object)", "NaT is a NaTType"),
+    ("pd.Series([pd.NaT], dtype=object)", "NaT is no key: only columns of keys may have missing ones"),
 ])
 def test_pandas_that_cannot_be_keys(keys: str, message: str) -> None:
     pd = pytest.importorskip("pandas")
@@ -267,8 +266,6 @@ def test_floating_point_numbers_of_pandas_say_how_they_become_integers() -> None
     with pytest.raises(scbf.InvalidKey, match=r"holds only whole numbers and NaN: .* astype\('Int64'\)"):
         filled(gap["key"])
     check_column(lambda: gap["key"].astype("Int64"), [1, None, 2])
-    with pytest.raises(scbf.InvalidKey, match=r"type float64 cannot be keys: round .* astype\('Int64'\)"):
-        filled(gap)
     customers = pd.DataFrame({"id": [1, None, 5]}, dtype="Int64")
     assert customers[~filled(gap["key"].astype("Int64")).contains(customers["id"])].index.tolist() == [1, 2]
 

@@ -3,6 +3,7 @@
 
 import copy
 import pickle
+import re
 import weakref
 from pathlib import Path
 from typing import Any
@@ -261,9 +262,12 @@ def test_wrong_options() -> None:
     some = filled([1])
     with pytest.raises(scbf.InvalidArgument, match="path 'scenic': must be 'automatic', 'direct' or 'partitioned'"):
         some.contains([1], path="scenic")
-    for options in ({"threads": -1}, {"threads": "two"}, {"path": None}, {"thread": 1}):
+    for options in ({"path": None}, {"thread": 1}):
         with pytest.raises(TypeError):
             some.contains([1], **options)
+    for threads in (-1, 2**40, "two", True):
+        with pytest.raises(scbf.InvalidArgument, match=re.escape(f"threads {threads!r}: must be 0, for all")):
+            some.contains([1], threads=threads)
 
 
 def test_progress_that_cannot_be_called_is_refused_before_anything_changes() -> None:
@@ -275,12 +279,15 @@ def test_progress_that_cannot_be_called_is_refused_before_anything_changes() -> 
 
 def test_progress() -> None:
     some = filled([])
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int | None]] = []
     some.insert(np.arange(5_000_000) % 1000, progress=lambda done, all: seen.append((done, all)))
     assert len(seen) > 1 and seen == sorted(seen) and seen[-1] == (5_000_000, 5_000_000)
     seen.clear()
     some.insert((i for i in range(100_000)), progress=lambda done, all: seen.append((done, all)))
-    assert seen == [(65_536, 0), (100_000, 0)]
+    assert seen == [(65_536, None), (100_000, None)]
+    seen.clear()
+    some.insert((i % 1000 for i in range(1_000_000)), progress=lambda done, all: seen.append((done, all)))
+    assert len(seen) < 8 and seen[-1] == (1_000_000, None)  # not for each of 16 blocks
     for call in (some.contains, some.count, some.find, some.contains_bits, some.remove):
         seen.clear()
         call([1, 2, 3], progress=lambda done, all: seen.append((done, all)))

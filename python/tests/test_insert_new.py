@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import scbf
 
+pytestmark = pytest.mark.filterwarnings("ignore::scbf.KeyKindWarning")  # keys of both kinds come in one stream
+
 KINDS = [scbf.Filter, scbf.BloomFilter]
 SHAPES: list[dict[str, Any]] = [
     {"geometry": scbf.Geometry.split_block(1, 40)},

@@ -65,6 +65,29 @@ def test_where_keys_can_no_longer_be_told_from_the_fill() -> None:
         filter.insert(keys(0, 100_000))
 
 
+def test_copies_unions_and_bits_know_the_plan() -> None:
+    made = scbf.Filter(1000, 0.01)
+    made.insert(keys(0, 900))
+    for filter in (made.copy(), made | made, scbf.BloomFilter.of(made)):
+        with pytest.warns(scbf.OverfullWarning, match=WARNING):
+            filter.insert(keys(1000, 900))
+    other = made.copy()
+    other.clear()
+    other.insert(keys(1000, 900))
+    with pytest.warns(scbf.OverfullWarning, match=WARNING):
+        made |= other
+
+
+def test_members_of_a_bank() -> None:
+    bank = scbf.Bank(1000, 0.01)
+    first, second = bank.add_member(), bank.add_member()
+    bank.insert(first, keys(0, 1000))
+    with pytest.warns(scbf.OverfullWarning, match="member 1 of the bank was made for 1000 keys") as caught:
+        bank.insert(second, keys(0, 2000))
+        bank.insert(second, keys(2000, 2000))
+    assert len(caught) == 1
+
+
 @pytest.mark.usefixtures("as_errors")
 class TestDoesNotWarn:
     def test_of_repeated_keys(self) -> None:
@@ -88,6 +111,6 @@ class TestDoesNotWarn:
 
     def test_where_nothing_was_planned_for(self) -> None:
         planned = scbf.Filter(1000, 0.01)
-        for filter in (scbf.Filter(geometry=planned.geometry), pickle.loads(pickle.dumps(planned)), planned.copy(),
+        for filter in (scbf.Filter(geometry=planned.geometry), pickle.loads(pickle.dumps(planned)),
                        scbf.Filter(growth=scbf.Growth.tightening(1000, 0.01))):  # fmt: skip
             filter.insert(keys(0, 5000))

@@ -12,6 +12,8 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import given, settings, strategies as st  # noqa: E402
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore::scbf.KeyKindWarning")  # keys of both kinds come in any order
+
 # The same examples in every run, and no files.
 settings.register_profile("short", max_examples=60, deadline=None, derandomize=True, database=None)
 settings.register_profile("machine", max_examples=40, stateful_step_count=25, deadline=None, derandomize=True, database=None)

@@ -27,16 +27,25 @@
 
 namespace scbf::python {
 
+/// The number of threads to use. Throws InvalidArgument.
+inline unsigned thread_number(nanobind::handle threads) {
+  unsigned number = 0;
+  if (!PyBool_Check(threads.ptr()) && nanobind::try_cast(threads, number)) return number;
+  throw InvalidArgument(
+      fmt::format("threads {}: must be 0, for all that the machine has, or their number",
+                  shown(threads.ptr())));
+}
+
 /// Keyword arguments of every batch call.
 struct CallOptions {
   BatchOptions batch;
   nanobind::object progress;
 };
 
-inline CallOptions call_options(unsigned threads, std::string_view path,
+inline CallOptions call_options(nanobind::handle threads, std::string_view path,
                                 nanobind::object progress) {
   CallOptions options;
-  options.batch.threads = threads;
+  options.batch.threads = thread_number(threads);
   options.batch.path = path_from_string(path);
   if (!progress.is_none() && !PyCallable_Check(progress.ptr())) {
     throw nanobind::type_error(
@@ -59,6 +68,7 @@ std::uint64_t seed_of(const Held<F>& self) {
 
 template <class F>
 bool contains_one(const Held<F>& self, const SingleKey& key) {
+  self.kinds.asked_for(key.kind());
   const BriefPassage inside(self.gate, Passage::To::read);
   return key.visit([&](auto k) { return self.value.contains(k); });
 }
@@ -72,6 +82,7 @@ nanobind::object contains(const Held<F>& self, nanobind::object keys, nanobind::
     return nanobind::bool_(contains_one(self, key));
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
+  self.kinds.asked_for(parts.kinds());
   Answers answers(std::move(out), parts, parts.size, "?B");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
@@ -85,6 +96,7 @@ template <class F>
 nanobind::object contains_bits(const Held<F>& self, nanobind::object keys, nanobind::object out,
                                const CallOptions& options) {
   const Parts parts(*keys_of(keys, seed_of(self)));
+  self.kinds.asked_for(parts.kinds());
   Answers answers(std::move(out), parts, (parts.size + 7) / 8, "B");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
@@ -111,6 +123,7 @@ nanobind::object contains_bits(const Held<F>& self, nanobind::object keys, nanob
 template <class F>
 nanobind::object find(const Held<F>& self, nanobind::object keys, const CallOptions& options) {
   const Parts parts(*keys_of(keys, seed_of(self)));
+  self.kinds.asked_for(parts.kinds());
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
   std::vector<std::uint64_t> found, piece;
@@ -158,6 +171,7 @@ template <class F>
 void insert_parts(Held<F>& self, const Parts& parts, Run& run, const BatchOptions& options,
                   InsertReport& sum) {
   constexpr std::size_t kOneBatch = std::size_t{1} << 18;  // is not worth a bulk insertion
+  self.kinds.inserted(parts.kinds());
   if (parts.size <= kOneBatch) {
     change_in_pieces<FilterFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
       return self.value.insert(batch, options);
@@ -181,6 +195,7 @@ InsertReport insert_from(nanobind::handle object, std::uint64_t seed, nanobind::
   if (source->runs_python()) {
     Run run(std::move(progress), 0, seed);
     while (auto column = source->next()) insert(Parts(std::move(column)), run, sum);
+    run.finish();
   } else {
     const Parts parts(*source);
     Run run(std::move(progress), parts.size, seed);
@@ -189,21 +204,26 @@ InsertReport insert_from(nanobind::handle object, std::uint64_t seed, nanobind::
   return sum;
 }
 
+/// Throws python_error if warnings are errors.
+inline void warn_overfull(const std::string& warning) {
+  if (warning.empty()) return;
+  const auto overfull = nanobind::module_::import_("scbf.errors").attr("OverfullWarning");
+  if (PyErr_WarnEx(overfull.ptr(), warning.c_str(), 1) != 0) throw nanobind::python_error();
+}
+
 /// Warns if the filter holds clearly more keys than it was made for.
 template <class F>
 void warn_if_overfull(Held<F>& self) {
   std::string warning;
   {
     const Passage inside(self.gate, Passage::To::read);
-    // Another thread may have looked meanwhile.
-    if (self.planned.is_due(self.value.keys_inserted())) {
+    const std::uint64_t inserted = self.value.keys_inserted();
+    if (self.planned.is_due(inserted)) {  // another thread may have looked meanwhile
       Outside others_may_run;
-      warning = self.planned.look(self.value);
+      warning = self.planned.look(self.value, inserted, "the filter");
     }
   }
-  if (warning.empty()) return;
-  const auto overfull = nanobind::module_::import_("scbf.errors").attr("OverfullWarning");
-  if (PyErr_WarnEx(overfull.ptr(), warning.c_str(), 1) != 0) throw nanobind::python_error();
+  warn_overfull(warning);
 }
 
 /// An InsertReport; None for one key.
@@ -215,6 +235,7 @@ nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions&
   if (is_single_key(keys.ptr(), key)) {
     const BriefPassage inside(self.gate, Passage::To::change);
     key.visit([&](auto k) { self.value.insert(k); });
+    self.kinds.inserted(key.kind());
     is_due = self.planned.is_due(self.value.keys_inserted());
   } else {
     result = nanobind::cast(insert_from(keys, seed_of(self), options.progress,
@@ -239,12 +260,14 @@ nanobind::object insert_new(Held<F>& self, nanobind::object keys, nanobind::obje
     check_no_out(out);
     const BriefPassage inside(self.gate, Passage::To::change);
     result = nanobind::bool_(key.visit([&](auto k) { return self.value.insert_new(k); }));
+    self.kinds.inserted(key.kind());
     is_due = self.planned.is_due(self.value.keys_inserted());
   } else {
     const Parts parts(*keys_of(keys, seed_of(self)));
     Answers answers(std::move(out), parts, parts.size, "?B");
     {
       const Passage inside(self.gate, Passage::To::change);
+      self.kinds.inserted(parts.kinds());
       Run run(options.progress, parts.size, self.value.seed());
       InsertReport sum;
       change_in_pieces<FilterFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {

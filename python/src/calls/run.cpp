@@ -31,7 +31,20 @@ void Run::adapt(std::size_t count, std::chrono::duration<double> took) {
 
 void Run::pause() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  if (!progress_.is_none()) progress_(done_, total_);
+  // Blocks of an iterator take far less than the time between reports.
+  constexpr std::chrono::milliseconds kBetween{200};
+  if (total_ > 0 || Clock::now() - told_at_ >= kBetween) tell();
+}
+
+void Run::finish() {
+  if (told_ != done_) tell();
+}
+
+void Run::tell() {
+  told_ = done_;
+  told_at_ = Clock::now();
+  if (progress_.is_none()) return;
+  progress_(done_, total_ > 0 ? nb::object(nb::int_(total_)) : nb::object(nb::none()));
 }
 
 }  // namespace scbf::python

@@ -47,6 +47,12 @@ struct Parts {
   /// Throws if a key is invalid, before a call changes anything. A call of a single piece need not
   /// check. With Python's global lock; Ctrl-C is noticed.
   void check() const;
+  /// What the keys are.
+  KindsOfKeys kinds() const noexcept {
+    KindsOfKeys all = KindsOfKeys::none;
+    for (const auto& column : columns) all = all | column->kind();
+    return all;
+  }
   /// Whether keys may lie in this memory.
   bool overlap(std::span<const std::uint8_t> memory) const noexcept;
 
@@ -60,7 +66,8 @@ struct Parts {
 /// One call: how many keys are done, and who is to hear of it.
 class Run {
  public:
-  /// `progress`: a callable that gets (done, total), or None. total: 0 if it is not known.
+  /// `progress`: a callable that gets (done, total), or None. total: 0 if it is not known; then the
+  /// callable gets None.
   Run(nanobind::object progress, std::size_t total, std::uint64_t seed)
       : progress_(std::move(progress)), total_(total), seed_(seed) {}
 
@@ -86,15 +93,20 @@ class Run {
   void over(const Parts& parts, Step&& step) {
     for (const auto& column : parts.columns) over(*column, step);
   }
+  /// Reports the end, if that has not been done. (It has, if the total is known.)
+  void finish();
   /// How many keys are done.
   std::size_t done() const noexcept { return done_; }
 
  private:
   void adapt(std::size_t count, std::chrono::duration<double> took);
   void pause();
+  void tell();
 
+  using Clock = std::chrono::steady_clock;
   nanobind::object progress_;
-  std::size_t total_, done_ = 0;
+  std::size_t total_, done_ = 0, told_ = 0;
+  Clock::time_point told_at_ = {};
   std::uint64_t seed_;
   // The first piece, before any has been timed: enough for a pass over a large filter, and less
   // than a second even at 200 ns a key.

@@ -29,14 +29,15 @@ void construct_bank(Held<AnyBank>* self, const nb::object& capacity, std::option
                     const nb::object& memory_bytes, std::optional<std::string_view> layout,
                     std::optional<Geometry> geometry, std::optional<Growth> growth,
                     std::uint32_t members, const nb::object& seed, std::string_view backend) {
-  const Growth chosen = growth_of(
-      {capacity_or_none(capacity), fpr, whole_number_or_none(memory_bytes, "memory_bytes"), layout,
-       geometry, growth, std::is_same_v<AnyBank, Bank> ? Cell::counter : Cell::bit});
+  const Size size = size_of({capacity_or_none(capacity), fpr,
+                             whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry,
+                             growth, std::is_same_v<AnyBank, Bank> ? Cell::counter : Cell::bit});
   const std::uint64_t hash_seed = whole_number(seed, "seed", 0);
-  made_or_no_memory(chosen, [&] {
+  made_or_no_memory(size.growth, [&] {
     std::construct_at(
-        self, AnyBank(chosen, {.seed = hash_seed, .backend = backend, .capacity = members}));
+        self, AnyBank(size.growth, {.seed = hash_seed, .backend = backend, .capacity = members}));
   });
+  if (size.plan) self->planned.set(size.plan->capacity, size.plan->fpr);
 }
 
 /// Adds copies of the filters, which are of type F.
@@ -129,7 +130,7 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
           nb::arg("member"), nb::arg("text"), "Sets a member's metadata: at most 1 MiB.")
       .def(
           "find",
-          [](const Self& self, nb::object keys, unsigned threads, nb::object progress) {
+          [](const Self& self, nb::object keys, nb::handle threads, nb::object progress) {
             return find_members(self, std::move(keys),
                                 call_options(threads, "automatic", std::move(progress)));
           },
@@ -156,14 +157,13 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
            "How many members there are.")
       .def(
           "__contains__",
-          [](const Self& self, nb::handle member) {
-            std::uint32_t number = 0;
-            if (!nb::try_cast(member, number)) return false;
-            const BriefPassage inside(self.gate, Passage::To::read);
-            return self.value.has_member(number);
+          [](const Self&, nb::handle) -> bool {
+            throw nb::type_error(
+                "`in` would ask whether a member has this number, or a key: use number in "
+                "bank.members, or bank.find(key)");
           },
-          nb::arg("member"), nb::sig("def __contains__(self, member: object, /) -> bool"),
-          "Is there a member with this number?")
+          nb::arg("any").none(), nb::sig("def __contains__(self, any: Never, /) -> Never"),
+          "Raises TypeError: use ``number in bank.members``, or find().")
       .def_prop_ro("members", reading<AnyBank>([](const AnyBank& b) {
                      nb::list numbers;
                      for (std::uint32_t i = 0; i < b.slots(); ++i) {

@@ -38,13 +38,22 @@ std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
 InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
-  return insert_from(
+  std::string warning;
+  const InsertReport report = insert_from(
       keys, seed_of(self), options.progress, [&](const Parts& parts, Run& run, InsertReport& sum) {
         const Passage inside(self.gate, Passage::To::change);
         change_in_pieces<MembersFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
           return self.value.insert(member, batch, options.batch);
         });
+        const StageView stage = self.value.stage(member, 0);
+        if (self.planned.is_due(stage.keys_inserted())) {
+          Outside others_may_run;
+          warning = self.planned.look(stage, stage.keys_inserted(),
+                                      fmt::format("member {} of the bank", member));
+        }
       });
+  warn_overfull(warning);
+  return report;
 }
 
 RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::object out,
@@ -289,7 +298,7 @@ True)");
           "A copy of a member, as a Filter: for its statistics, or to save it alone.")
       .def(
           "insert",
-          [](Self& self, std::uint32_t member, nb::object keys, unsigned threads,
+          [](Self& self, std::uint32_t member, nb::object keys, nb::handle threads,
              nb::object progress) {
             return insert(self, member, std::move(keys),
                           call_options(threads, "automatic", std::move(progress)));
@@ -301,7 +310,7 @@ True)");
           "Inserts keys into a member, as Filter.insert(). Raises MembersFull.")
       .def(
           "remove",
-          [](Self& self, std::uint32_t member, nb::object keys, nb::object out, unsigned threads,
+          [](Self& self, std::uint32_t member, nb::object keys, nb::object out, nb::handle threads,
              nb::object progress) {
             return remove(self, member, std::move(keys), std::move(out),
                           call_options(threads, "automatic", std::move(progress)));
@@ -314,7 +323,7 @@ True)");
           "Removes keys from a member, as Filter.remove().")
       .def(
           "insert_each",
-          [](Self& self, nb::object members, nb::object keys, unsigned threads,
+          [](Self& self, nb::object members, nb::object keys, nb::handle threads,
              nb::object progress) {
             return insert_each(self, members, keys,
                                call_options(threads, "automatic", std::move(progress)));
@@ -333,7 +342,7 @@ Raises:
     MembersFull: if members are full, or memory is short; ``left`` says which keys were not inserted.)")
       .def(
           "remove_each",
-          [](Self& self, nb::object members, nb::object keys, unsigned threads,
+          [](Self& self, nb::object members, nb::object keys, nb::handle threads,
              nb::object progress) {
             return remove_each(self, members, keys,
                                call_options(threads, "automatic", std::move(progress)));

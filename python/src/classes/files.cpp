@@ -58,7 +58,9 @@ void add_files(nb::module_& module) {
           "stages", [](const FileInfo& i) { return i.stages.size(); }, "number of stages")
       .def_ro("seed", &FileInfo::seed)
       .def_ro("file_bytes", &FileInfo::file_bytes)
-      .def_prop_ro("metadata", [](const FileInfo& i) { return decoded(i.metadata); })
+      .def_prop_ro(
+          "metadata", [](const FileInfo& i) { return decoded(i.metadata); },
+          nb::for_getter(nb::sig("def metadata(self, /) -> str")))
       .def_ro("compressed", &FileInfo::compressed, "if so, it can be loaded but not mapped")
       .def_prop_ro("keys_inserted",
                    [](const FileInfo& i) { return sum(i, &StageFileInfo::keys_inserted); })
@@ -90,7 +92,9 @@ void add_files(nb::module_& module) {
           nb::sig("def members(self) -> dict[int, FileInfo]"),
           "what the file says of each member, by number")
       .def_ro("file_bytes", &BankFileInfo::file_bytes)
-      .def_prop_ro("metadata", [](const BankFileInfo& i) { return decoded(i.metadata); })
+      .def_prop_ro(
+          "metadata", [](const BankFileInfo& i) { return decoded(i.metadata); },
+          nb::for_getter(nb::sig("def metadata(self, /) -> str")))
       .def_ro("compressed", &BankFileInfo::compressed)
       .def("__repr__", [](const BankFileInfo& i) {
         return fmt::format("<scbf.BankFileInfo: {}, {} bytes>", counted(i.members.size(), "member"),

@@ -61,16 +61,17 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
   // ---- keys
   cls.def(
          "contains",
-         [](const Self& self, nb::object keys, nb::object out, unsigned threads,
+         [](const Self& self, nb::object keys, nb::object out, nb::handle threads,
             std::string_view path, nb::object progress) {
            return contains(self, std::move(keys), std::move(out),
                            call_options(threads, path, std::move(progress)));
          },
          nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-         nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
-                 "None, *, threads: int = 0, path: str = 'automatic', progress: Progress = None) "
-                 "-> Any"),
+         nb::sig(
+             "def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
+             "None, *, threads: int = 0, path: BatchPath = 'automatic', progress: Progress = None) "
+             "-> Any"),
          R"(Which keys may be present? False is certain; True is wrong at the filter's rate.
 
 Args:
@@ -87,7 +88,7 @@ Raises:
     InvalidArgument: if ``out`` has another size.)")
       .def(
           "contains_bits",
-          [](const Self& self, nb::object keys, nb::object out, unsigned threads,
+          [](const Self& self, nb::object keys, nb::object out, nb::handle threads,
              std::string_view path, nb::object progress) {
             return contains_bits(self, std::move(keys), std::move(out),
                                  call_options(threads, path, std::move(progress)));
@@ -95,31 +96,32 @@ Raises:
           nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
           nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
-                  "None = None, *, threads: int = 0, path: str = 'automatic', progress: Progress = "
+                  "None = None, *, threads: int = 0, path: BatchPath = 'automatic', progress: "
+                  "Progress = "
                   "None) -> NDArray[numpy.uint8]"),
           "Like contains(), but packed: key i is bit i % 8 of byte i // 8, least significant "
           "first, as in an Arrow column of bool. Returns an array of (n + 7) // 8 uint8.")
       .def(
           "find",
-          [](const Self& self, nb::object keys, unsigned threads, std::string_view path,
+          [](const Self& self, nb::object keys, nb::handle threads, std::string_view path,
              nb::object progress) {
             return find(self, std::move(keys), call_options(threads, path, std::move(progress)));
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-          nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = "
+          nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, path: BatchPath = "
                   "'automatic', progress: Progress = None) -> NDArray[numpy.int64]"),
           "Like contains(), but returns indices: an ascending array of int64, one for each key "
           "that may be present.")
       .def(
           "insert",
-          [](Self& self, nb::object keys, unsigned threads, std::string_view path,
+          [](Self& self, nb::object keys, nb::handle threads, std::string_view path,
              nb::object progress) {
             return insert(self, std::move(keys), call_options(threads, path, std::move(progress)));
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-          nb::sig("def insert(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = "
+          nb::sig("def insert(self, keys: Key | KeyColumn, *, threads: int = 0, path: BatchPath = "
                   "'automatic', progress: Progress = None) -> InsertReport | None"),
           R"(Inserts a column of keys, or one key.
 
@@ -139,17 +141,17 @@ Raises:
         many.)")
       .def(
           "insert_new",
-          [](Self& self, nb::object keys, nb::object out, unsigned threads, std::string_view path,
+          [](Self& self, nb::object keys, nb::object out, nb::handle threads, std::string_view path,
              nb::object progress) {
             return insert_new(self, std::move(keys), std::move(out),
                               call_options(threads, path, std::move(progress)));
           },
           nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
           nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-          nb::sig(
-              "def insert_new(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
-              "= None, *, threads: int = 0, path: str = 'automatic', progress: Progress = None) "
-              "-> Any"),
+          nb::sig("def insert_new(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
+                  "= None, *, threads: int = 0, path: BatchPath = 'automatic', progress: Progress "
+                  "= None) "
+                  "-> Any"),
           R"(Inserts the keys that are not there yet, one after another, and says which those were.
 
 Of equal keys only the first is new, so each key counts once. A new key is taken for an old one at the filter's
@@ -241,10 +243,14 @@ Raises:
   cls.def(
          "merge",
          [](Self& self, const Self& other) {
-           const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
-           self.check_no_exports();
-           Outside others_may_run;
-           self.value.merge(other.value);
+           {
+             const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
+             self.check_no_exports();
+             Outside others_may_run;
+             self.value.merge(other.value);
+             self.kinds.join(other.kinds);
+           }
+           warn_if_overfull(self);
          },
          nb::arg("other"),
          "Adds the other filter; the result holds the keys of both. Also as ``|=``; ``|`` makes a "
@@ -257,6 +263,7 @@ Raises:
             self.check_no_exports();
             Outside others_may_run;
             self.value.clear();
+            self.kinds.begin_empty();
           },
           "Resets the filter to one empty stage.")
       .def(
@@ -264,7 +271,9 @@ Raises:
           [](const Self& self) {
             const Passage inside(self.gate, Passage::To::read);
             Outside others_may_run;
-            return hold(F(self.value));
+            auto copy = hold(F(self.value));
+            copy->take_notes_of(self);
+            return copy;
           },
           "An independent copy.")
       .def(

@@ -39,10 +39,12 @@ nb::object remove(Self& self, nb::object keys, nb::object out,
       throw InvalidArgument(
           "out and most_absent are for columns; for one key, remove() says what became of it");
     }
+    self.kinds.asked_for(key.kind());
     const BriefPassage inside(self.gate, Passage::To::change);
     return nb::cast(key.visit([&](auto k) { return self.value.remove(k); }));
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
+  self.kinds.asked_for(parts.kinds());
   const Verdicts verdicts(std::move(out), parts);
   const Passage inside(self.gate, Passage::To::change);
   if (most_absent) {
@@ -61,10 +63,12 @@ nb::object count(const Self& self, nb::object keys, nb::object out, const CallOp
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
     check_no_out(out);
+    self.kinds.asked_for(key.kind());
     const BriefPassage inside(self.gate, Passage::To::read);
     return nb::int_(key.visit([&](auto k) { return self.value.count(k); }));
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
+  self.kinds.asked_for(parts.kinds());
   Answers answers(std::move(out), parts, parts.size, "B");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
@@ -106,7 +110,7 @@ array([False,  True])
       .def(
           "remove",
           [](Self& self, nb::object keys, nb::object out, std::optional<std::uint64_t> most_absent,
-             unsigned threads, std::string_view path, nb::object progress) {
+             nb::handle threads, std::string_view path, nb::object progress) {
             return remove(self, std::move(keys), std::move(out), most_absent,
                           call_options(threads, path, std::move(progress)));
           },
@@ -114,7 +118,7 @@ array([False,  True])
           nb::arg("most_absent") = nb::none(), nb::arg("threads") = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def remove(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
-                  "None, *, most_absent: int | None = None, threads: int = 0, path: str = "
+                  "None, *, most_absent: int | None = None, threads: int = 0, path: BatchPath = "
                   "'automatic', progress: Progress = None) -> RemoveReport | Removal"),
           R"(Removes a column of keys, one after another, or one key.
 
@@ -131,7 +135,7 @@ Returns:
     a RemoveReport; for one key a Removal.)")
       .def(
           "count",
-          [](const Self& self, nb::object keys, nb::object out, unsigned threads,
+          [](const Self& self, nb::object keys, nb::object out, nb::handle threads,
              std::string_view path, nb::object progress) {
             return count(self, std::move(keys), std::move(out),
                          call_options(threads, path, std::move(progress)));
@@ -140,7 +144,8 @@ Returns:
           nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig(
               "def count(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, "
-              "*, threads: int = 0, path: str = 'automatic', progress: Progress = None) -> Any"),
+              "*, threads: int = 0, path: BatchPath = 'automatic', progress: Progress = None) -> "
+              "Any"),
           "How often is each key in the filter, at most? The smallest of its counters: 15 means 15 "
           "or more. Returns an array of n uint8 (``out``, if that was given); for one key an int.")
       .def("subtract", &subtract, nb::arg("other"),

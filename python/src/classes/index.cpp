@@ -42,14 +42,25 @@ nb::dict dict_of(const TableSchema& schema, const Row& row) {
   return fields;
 }
 
+/// The items of a mapping. Throws InvalidArgument for anything else.
+nb::object items_of(nb::handle mapping, const char* what) {
+  if (!PyMapping_Check(mapping.ptr()) || !nb::hasattr(mapping, "items")) {
+    throw InvalidArgument(fmt::format(
+        "{}: must map columns to their fields, and is of type {}; of a data frame, take "
+        "to_dict('records') (pandas) or iter_rows(named=True) (Polars)",
+        what, nb::type_name(mapping.type()).c_str()));
+  }
+  nb::object items = nb::steal(PyMapping_Items(mapping.ptr()));
+  if (!items.is_valid()) throw nb::python_error();
+  return items;
+}
+
 /// The row in a mapping of column names to fields; columns that it lacks are empty.
 Row row_of(const TableSchema& schema, nb::handle fields) {
   Row row;
   row.values.resize(schema.columns.size());
   bool has_key = false;
-  const nb::object items = nb::steal(PyMapping_Items(fields.ptr()));
-  if (!items.is_valid()) throw nb::python_error();
-  for (nb::handle item : items) {
+  for (nb::handle item : items_of(fields, "a row")) {
     const std::string name = encoded(item[0], "a column's name");
     const nb::object value = item[1];
     if (name == schema.key) {
@@ -72,6 +83,9 @@ std::unique_ptr<Self> create(const std::filesystem::path& path, const std::strin
                              std::string_view layout, std::uint64_t seed, bool sync) {
   TableSchema schema{.key = key};
   for (const std::string& name : columns) schema.columns.push_back({.name = name});
+  if (PyUnicode_Check(indexed.ptr())) {
+    throw InvalidArgument("indexed: must be a list of columns, not one text");
+  }
   const bool has_separators = nb::isinstance<nb::dict>(indexed);
   for (nb::handle item : indexed) {
     const std::string name = encoded(item, "indexed");
@@ -151,12 +165,12 @@ struct Answer {
   RoutingReport routing;
 };
 
-Query query_of(const nb::dict& values, const nb::object& from, const nb::object& to,
+Query query_of(nb::handle values, const nb::object& from, const nb::object& to,
                const nb::object& after, std::optional<std::uint64_t> limit, bool keys_only,
                bool broadcast) {
   Query query;
-  for (const auto& [column, value] : values) {
-    query.all_of.push_back({encoded(column, "a column's name"), encoded(value, "a value")});
+  for (nb::handle item : items_of(values, "values")) {
+    query.all_of.push_back({encoded(item[0], "a column's name"), encoded(item[1], "a value")});
   }
   const auto given = [](const nb::object& key) {
     return key.is_none() ? std::string() : encoded(key, "a key");
@@ -170,7 +184,7 @@ Query query_of(const nb::dict& values, const nb::object& from, const nb::object&
   return query;
 }
 
-Answer query(const Self& self, const nb::dict& values, const nb::object& from, const nb::object& to,
+Answer query(const Self& self, nb::handle values, const nb::object& from, const nb::object& to,
              const nb::object& after, std::optional<std::uint64_t> limit, bool keys_only,
              bool broadcast) {
   const Passage inside(self.gate, Passage::To::read);
@@ -361,7 +375,7 @@ Raises:
            nb::arg("to_key") = nb::none(), nb::arg("after") = nb::none(),
            nb::arg("limit") = nb::none(), nb::arg("keys_only") = false,
            nb::arg("broadcast") = false,
-           nb::sig("def query(self, values: dict[str, str | bytes], *, from_key: str | bytes | "
+           nb::sig("def query(self, values: Mapping[str, str | bytes], *, from_key: str | bytes | "
                    "None = None, to_key: str | bytes | None = None, after: str | bytes | None = "
                    "None, limit: int | None = None, keys_only: bool = False, broadcast: bool = "
                    "False) -> QueryAnswer"),

@@ -17,13 +17,16 @@ using Self = Held<BloomFilter>;
 std::unique_ptr<Self> bits_of(const Held<Filter>& counters) {
   const Passage inside(counters.gate, Passage::To::read);
   Outside others_may_run;
-  return hold(BloomFilter(counters.value));
+  auto bits = hold(BloomFilter(counters.value));
+  bits->take_notes_of(counters);
+  return bits;
 }
 
 template <class F>
 Delta advance(Self& self, const Held<F>& now) {
   const PassageToBoth inside(self.gate, Passage::To::change, now.gate);
   self.check_no_exports();
+  self.kinds.take(now.kinds);
   Outside others_may_run;
   return self.value.advance(now.value);
 }
@@ -48,7 +51,7 @@ nb::bytes message_of(const Delta& delta) {
 }
 
 nb::object replica_contains(const Replica& self, nb::object keys, nb::object out,
-                            unsigned threads) {
+                            nb::handle threads) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
     check_no_out(out);
@@ -60,7 +63,8 @@ nb::object replica_contains(const Replica& self, nb::object keys, nb::object out
   Answers answers(std::move(out), parts, parts.size, "?B");
   Run run(nb::none(), parts.size, bits->seed());
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
-    bits->contains(batch, answers.span().subspan(first, batch.size()), {.threads = threads});
+    bits->contains(batch, answers.span().subspan(first, batch.size()),
+                   {.threads = thread_number(threads)});
   });
   return std::move(answers).array<bool>();
 }
@@ -166,6 +170,7 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
             self.check_no_exports();
             Outside others_may_run;
             self.value.apply(change);
+            self.kinds.forget();
           },
           nb::arg("delta"),
           "Applies a delta, all of it or nothing. Raises Incompatible, naming both epochs, unless "

@@ -55,8 +55,6 @@ inline Size size_of(const Shape& shape) {
   const Plan chosen = plan(request);
   return {Growth::one(chosen.geometry), chosen};
 }
-inline Growth growth_of(const Shape& shape) { return size_of(shape).growth; }
-
 /// A whole number from `least` to 2^64 - 1; as a float, too, such as 1e6. Throws InvalidArgument.
 inline std::uint64_t whole_number(nb::handle value, const char* what, std::uint64_t least) {
   std::uint64_t number = 0;
@@ -110,7 +108,8 @@ void construct(Held<F>* self, const nb::object& capacity, std::optional<double> 
                layout, geometry, growth, std::is_same_v<F, Filter> ? Cell::counter : Cell::bit});
   const FilterOptions options{.seed = whole_number(seed, "seed", 0), .backend = backend};
   made_or_no_memory(size.growth, [&] { std::construct_at(self, F(size.growth, options)); });
-  if (size.plan) self->planned.set(*size.plan);
+  if (size.plan) self->planned.set(size.plan->capacity, size.plan->fpr);
+  self->kinds.begin_empty();
 }
 
 }  // namespace scbf::python

@@ -179,6 +179,7 @@ class NarrowColumn final : public Column {
   NarrowColumn(const ArrayView& view, Kept kept)
       : view_(view), values_(view.values<T>(1)), kept_(std::move(kept)) {}
   std::size_t size() const noexcept override { return view_.size; }
+  KindsOfKeys kind() const noexcept override { return KindsOfKeys::numbers; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
     room.narrow.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -206,6 +207,7 @@ class ViewColumn final : public Column {
     if (others_ > 0 && !sizes_) broken("the sizes of the buffers of a column of views are missing");
   }
   std::size_t size() const noexcept override { return view_.size; }
+  KindsOfKeys kind() const noexcept override { return KindsOfKeys::text; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
     room.views.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -255,6 +257,7 @@ class NullColumn final : public Column {
  public:
   explicit NullColumn(std::size_t size) : size_(size) {}
   std::size_t size() const noexcept override { return size_; }
+  KindsOfKeys kind() const noexcept override { return KindsOfKeys::none; }
   KeyBatch batch(std::size_t, std::size_t count, std::uint64_t, Room& room) const override {
     room.values.assign(count, 0);
     room.validity.assign((count + 7) / 8, std::byte{0});
@@ -274,6 +277,7 @@ class DictionaryColumn final : public Column {
     if (view.size > 0) view.values<std::byte>(1);
   }
   std::size_t size() const noexcept override { return view_.size; }
+  KindsOfKeys kind() const noexcept override { return values_->kind(); }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t seed,
                  Room& room) const override {
     const Hashes& hashes = hashes_for(seed);

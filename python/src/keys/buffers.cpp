@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <concepts>
@@ -103,10 +104,9 @@ class Items {
 
 template <class T>
 T load(const char* at, bool swapped) noexcept {
-  unsigned char bytes[sizeof(T)];
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    bytes[i] = static_cast<unsigned char>(at[swapped ? sizeof(T) - 1 - i : i]);
-  }
+  std::array<unsigned char, sizeof(T)> bytes;
+  std::memcpy(bytes.data(), at, sizeof(T));
+  if (swapped) std::ranges::reverse(bytes);
   return std::bit_cast<T>(bytes);
 }
 
@@ -116,6 +116,7 @@ class IntegerColumn final : public Column {
  public:
   IntegerColumn(Items items, bool swapped) : items_(std::move(items)), swapped_(swapped) {}
   std::size_t size() const noexcept override { return items_.size(); }
+  KindsOfKeys kind() const noexcept override { return KindsOfKeys::numbers; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
     using Wide = std::conditional_t<std::signed_integral<T>, std::int64_t, std::uint64_t>;
     room.values.resize(count);
@@ -167,6 +168,7 @@ class PaddedColumn final : public Column {
  public:
   explicit PaddedColumn(Items items) : items_(std::move(items)) {}
   std::size_t size() const noexcept override { return items_.size(); }
+  KindsOfKeys kind() const noexcept override { return KindsOfKeys::text; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
     room.views.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -190,6 +192,7 @@ class ApartColumn final : public Column {
  public:
   explicit ApartColumn(Items items) : items_(std::move(items)) {}
   std::size_t size() const noexcept override { return items_.size(); }
+  KindsOfKeys kind() const noexcept override { return KindsOfKeys::text; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
     room.views.resize(count);
     for (std::size_t i = 0; i < count; ++i)
@@ -209,6 +212,7 @@ class TextColumn final : public Column {
  public:
   TextColumn(Items items, bool swapped) : items_(std::move(items)), swapped_(swapped) {}
   std::size_t size() const noexcept override { return items_.size(); }
+  KindsOfKeys kind() const noexcept override { return KindsOfKeys::text; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
     room.text.clear();
     room.offsets.assign(1, 0);
@@ -238,29 +242,32 @@ class TextColumn final : public Column {
     return (c >= 0xD800 && c < 0xE000) || c > 0x10FFFF;
   }
   void append(std::size_t i, std::vector<char>& text) const {
-    const auto letter = [&](std::size_t j) { return this->letter(i, j); };
+    constexpr std::size_t kMostBytes = 4;
     std::size_t length = items_.width() / 4;
-    while (length > 0 && letter(length - 1) == 0) --length;
+    while (length > 0 && letter(i, length - 1) == 0) --length;
+    const std::size_t begin = text.size();
+    text.resize(begin + kMostBytes * length);
+    char* out = text.data() + begin;
     for (std::size_t j = 0; j < length; ++j) {
-      const std::uint32_t c = letter(j);
-      const auto tail = [&](unsigned shift) {
-        text.push_back(static_cast<char>(0x80 | ((c >> shift) & 0x3F)));
-      };
+      const std::uint32_t c = letter(i, j);
+      const auto put = [&](std::uint32_t byte) { *out++ = static_cast<char>(byte); };
+      const auto tail = [&](unsigned shift) { put(0x80 | ((c >> shift) & 0x3F)); };
       if (c < 0x80) {
-        text.push_back(static_cast<char>(c));
+        put(c);
       } else if (c < 0x800) {
-        text.push_back(static_cast<char>(0xC0 | (c >> 6)));
+        put(0xC0 | (c >> 6));
         tail(0);
       } else if (c < 0x10000) {
         if (is_no_character(c)) refuse(i, c);
-        text.push_back(static_cast<char>(0xE0 | (c >> 12)));
+        put(0xE0 | (c >> 12));
         tail(6), tail(0);
       } else {
         if (is_no_character(c)) refuse(i, c);
-        text.push_back(static_cast<char>(0xF0 | (c >> 18)));
+        put(0xF0 | (c >> 18));
         tail(12), tail(6), tail(0);
       }
     }
+    text.resize(static_cast<std::size_t>(out - text.data()));
   }
   [[noreturn]] static void refuse(std::size_t i, std::uint32_t c) {
     throw InvalidKey(

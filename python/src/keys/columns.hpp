@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "key_kinds.hpp"
 #include "scbf/key_batch.hpp"
 
 namespace scbf::python {
@@ -39,6 +40,8 @@ class Column {
   virtual ~Column() = default;
 
   virtual std::size_t size() const noexcept = 0;
+  /// What its keys are: numbers or text (which bytes are, too); none if all are null.
+  virtual KindsOfKeys kind() const noexcept = 0;
   /// The most keys that one batch should have, so that converting them takes little memory.
   virtual std::size_t most_at_once() const noexcept { return kConverted; }
   /// Keys first … first + count − 1. `seed`: of the filter that they are for. Throws InvalidKey,
@@ -73,6 +76,9 @@ class PlainColumn final : public Column {
   PlainColumn(const KeyBatch& keys, std::span<const std::byte> memory, Owner owner)
       : keys_(keys), memory_(memory), owner_(std::move(owner)) {}
   std::size_t size() const noexcept override { return keys_.size(); }
+  KindsOfKeys kind() const noexcept override {
+    return keys_.kind() <= KeyBatch::Kind::i32 ? KindsOfKeys::numbers : KindsOfKeys::text;
+  }
   std::size_t most_at_once() const noexcept override { return ~std::size_t{0}; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room&) const override {
     return keys_.slice(first, count);

@@ -52,6 +52,18 @@ bool is_of_polars_objects(nb::handle object) {
   return std::string_view(nb::str(nb::object(object.attr("dtype"))).c_str()) == "Object";
 }
 
+/// Refuses tables that are no columns, or only sometimes: to Arrow, pandas adds its index as a
+/// column unless that is a range.
+void refuse_frame(nb::handle object) {
+  const std::string type = nb::type_name(object.type()).c_str();
+  if (type.ends_with("DataFrame") && is_of_package(object, "pandas")) {
+    throw InvalidKey("a data frame of pandas: choose a column, such as df['key']");
+  }
+  if (type.ends_with("LazyFrame") && is_of_package(object, "polars")) {
+    throw InvalidKey("a lazy frame of Polars: collect() it, and choose a column");
+  }
+}
+
 /// The keys of a NumPy array, or of anything else with a buffer.
 std::unique_ptr<KeySource> buffer_source(nb::handle object, std::uint64_t seed) {
   if (nb::hasattr(object, "mask")) {
@@ -79,6 +91,7 @@ std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
   if (nb::isinstance<Held<Filter>>(object) || nb::isinstance<Held<BloomFilter>>(object)) {
     throw InvalidKey("a filter has no keys to read: add filters by merge(), or |=");
   }
+  refuse_frame(object);
   if (is_of_polars_objects(object)) {
     throw InvalidKey(
         "a column of Python objects in Polars: cast it to String or Int64, or give its to_list()");

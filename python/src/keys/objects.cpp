@@ -18,15 +18,13 @@ namespace scbf::python {
 namespace {
 
 /// What a column of objects holds, once the first has shown it.
-enum class Kind { unknown, numbers, bytes };
-
 /// Python objects, taken one after another: numbers as they are, text and bytes as their hashes, so
 /// that no object is needed afterwards, and their memory is touched once.
 class Objects final : public Column {
  public:
   /// `first`: number of the first among all keys, for messages. `kind`: of the keys before, which
   /// these must have, too.
-  Objects(std::uint64_t seed, std::size_t first, Kind kind)
+  Objects(std::uint64_t seed, std::size_t first, KindsOfKeys kind)
       : seed_(seed), first_(first), kind_(kind) {}
 
   void reserve(std::size_t keys) { values_.reserve(keys); }
@@ -40,10 +38,10 @@ class Objects final : public Column {
     if (values_.size() % 65'536 == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
   }
   /// What its keys, and those before it, are.
-  Kind kind() const noexcept { return kind_; }
+  KindsOfKeys kind() const noexcept override { return kind_; }
   /// Call it after the last.
   void finish() {
-    hashes_ = kind_ == Kind::bytes;
+    hashes_ = kind_ == KindsOfKeys::text;
     if (null_at_.empty()) return;
     validity_.resize((values_.size() + 7) / 8, std::byte{0xFF});
     for (const std::size_t i : null_at_) validity_[i / 8] &= ~std::byte(1u << (i % 8));
@@ -73,25 +71,25 @@ class Objects final : public Column {
     return number(item, key.number);
   }
   std::uint64_t hash_of(PyObject* item, std::string_view bytes) {
-    must_be(Kind::bytes, item);
+    must_be(KindsOfKeys::text, item);
     return detail::hash_of_bytes(bytes, seed_);
   }
   std::uint64_t number(PyObject* item, std::uint64_t value) {
-    must_be(Kind::numbers, item);
+    must_be(KindsOfKeys::numbers, item);
     return value;
   }
-  void must_be(Kind wanted, PyObject* item) {
-    if (kind_ == Kind::unknown) kind_ = wanted;
+  void must_be(KindsOfKeys wanted, PyObject* item) {
+    if (kind_ == KindsOfKeys::none) kind_ = wanted;
     if (kind_ == wanted) return;
     throw InvalidKey(fmt::format("{} is {}, and the keys before it are {}: a column holds one kind",
                                  shown(item),
-                                 wanted == Kind::numbers ? "a number" : "text or bytes",
-                                 wanted == Kind::numbers ? "text or bytes" : "numbers"));
+                                 wanted == KindsOfKeys::numbers ? "a number" : "text or bytes",
+                                 wanted == KindsOfKeys::numbers ? "text or bytes" : "numbers"));
   }
 
   const std::uint64_t seed_;
   const std::size_t first_;
-  Kind kind_;
+  KindsOfKeys kind_;
   bool hashes_ = false;
   std::vector<std::uint64_t> values_;
   std::vector<std::size_t> null_at_;
@@ -139,13 +137,13 @@ class Iterator final : public KeySource {
   nb::object iterator_;
   std::uint64_t seed_;
   std::size_t seen_ = 0;
-  Kind kind_ = Kind::unknown;
+  KindsOfKeys kind_ = KindsOfKeys::none;
 };
 
 }  // namespace
 
 std::unique_ptr<KeySource> objects_source(nb::handle items, std::uint64_t seed) {
-  auto column = std::make_unique<Objects>(seed, 0, Kind::unknown);
+  auto column = std::make_unique<Objects>(seed, 0, KindsOfKeys::none);
   if (PyList_Check(items.ptr()))
     column->reserve(static_cast<std::size_t>(PyList_Size(items.ptr())));
   for_each_item(items, [&](PyObject* item) { column->take(item); });

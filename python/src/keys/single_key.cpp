@@ -47,8 +47,22 @@ std::string refusal(PyObject* object) {
         "round them to integers (pandas with missing values: astype('Int64')), or take their bytes",
         shown(object));
   }
-  return fmt::format("{} is a {}: keys are int, str or bytes, or columns of them", shown(object),
-                     type_name(object));
+  const std::string type(type_name(object));
+  const char* instead = "";
+  if (object == Py_None || type == "NAType" || type == "NaTType") {
+    return fmt::format("{} is no key: only columns of keys may have missing ones", shown(object));
+  }
+  if (type == "UUID") {
+    instead = ": take its bytes";
+  } else if (type == "date" || type == "datetime" || type == "Timestamp") {
+    instead = ": take its isoformat(), or a number of seconds or days";
+  } else if (type == "Decimal") {
+    instead = ": take its str(), or an integer of a fixed scale";
+  } else if (PyObject_HasAttrString(object, "value") == 1) {  // an Enum
+    instead = ": take its value";
+  }
+  return fmt::format("{} is of type {}{}; keys are int, str or bytes, or columns of them",
+                     shown(object), type, instead);
 }
 
 std::uint64_t number_of(PyObject* object) {
@@ -73,7 +87,10 @@ std::string_view text_of(PyObject* object) {
   const char* text = PyUnicode_AsUTF8AndSize(object, &size);
   if (text) return {text, static_cast<std::size_t>(size)};
   PyErr_Clear();
-  throw InvalidKey(fmt::format("{} has a lone surrogate, which UTF-8 cannot hold", shown(object)));
+  throw InvalidKey(fmt::format(
+      "{} has a lone surrogate, which UTF-8 cannot hold: encode it, for example by encode('utf-8', "
+      "'surrogateescape')",
+      shown(object)));
 }
 
 std::string_view bytes_of(PyObject* object) {

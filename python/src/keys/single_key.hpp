@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "key_kinds.hpp"
+
 namespace scbf::python {
 
 /// A single key, valid as long as the object that it was taken from.
@@ -16,6 +18,7 @@ struct SingleKey {
   std::uint64_t number;
   std::string_view bytes;
 
+  KindsOfKeys kind() const noexcept { return is_number ? KindsOfKeys::numbers : KindsOfKeys::text; }
   /// Calls the function with the number or with the bytes.
   template <class Function>
   decltype(auto) visit(Function&& function) const {

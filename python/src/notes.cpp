@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "notes.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace scbf::python {
+
+Notes read_notes(const std::string& metadata) {
+  Notes notes;
+  if (!metadata.starts_with('{')) return notes;
+  const auto json = nlohmann::json::parse(metadata, nullptr, false);
+  if (!json.is_object()) return notes;
+  if (const auto keys = json.find("keys"); keys != json.end() && keys->is_string()) {
+    if (*keys == "lines") notes.kinds = KindsOfKeys::text;
+    if (*keys == "u64") notes.kinds = KindsOfKeys::numbers;
+  }
+  if (const auto capacity = json.find("capacity");
+      capacity != json.end() && capacity->is_number_unsigned()) {
+    notes.capacity = capacity->get<std::uint64_t>();
+  }
+  if (const auto fpr = json.find("fpr"); fpr != json.end() && fpr->is_number()) {
+    if (const double rate = fpr->get<double>(); rate > 0 && rate < 1) notes.fpr = rate;
+  }
+  return notes;
+}
+
+}  // namespace scbf::python

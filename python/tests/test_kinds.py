@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A filter of numbers that is asked for text, or the other way round, says so, once."""
+
+import os
+import subprocess
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scbf
+from support import filled
+
+COMMAND = os.environ.get("SCBF_COMMAND")
+FOR_TEXT = r"holds numbers, and is asked for text: 5 and '5' are two keys"
+FOR_NUMBERS = "holds text, and is asked for numbers"
+WAYS_TO_ASK: list[Callable[[Any, Any], Any]] = [
+    lambda filter, keys: filter.contains(keys),
+    lambda filter, keys: filter.contains_bits(keys),
+    lambda filter, keys: filter.find(keys),
+    lambda filter, keys: filter.count(keys),
+    lambda filter, keys: filter.remove(keys),
+    lambda filter, keys: filter.contains(keys[0]),
+    lambda filter, keys: keys[0] in filter,
+    lambda filter, keys: filter.count(keys[0]),
+    lambda filter, keys: filter.remove(keys[0]),
+]
+
+
+@pytest.fixture
+def as_errors() -> Iterator[None]:
+    """Whoever warns, fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.mark.parametrize("ask", WAYS_TO_ASK)
+def test_whoever_asks_for_the_other_kind_is_warned_once(ask: Callable[[Any, Any], Any]) -> None:
+    for holds, asked, message in (([1, 2], ["1", "2"], FOR_TEXT), (["1", b"2"], [1, 2], FOR_NUMBERS)):
+        filter = filled(holds)
+        with pytest.warns(scbf.KeyKindWarning, match=message):
+            ask(filter, asked)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ask(filter, asked)
+
+
+@pytest.mark.parametrize("keys", [
+    np.arange(3), np.arange(3, dtype=np.int8), pa.array([1, 2], pa.int16()), pa.array([1, 2]).dictionary_encode(),
+    range(3), (i for i in range(3)), [None, 1], 7])
+def test_numbers(keys: Any) -> None:
+    filter = scbf.Filter(100, 0.01)
+    filter.insert(keys)
+    with pytest.warns(scbf.KeyKindWarning, match=FOR_TEXT):
+        filter.contains(["a"])
+
+
+@pytest.mark.parametrize("keys", [
+    np.array(["a"]), np.array([b"a"]), np.array([b"a"]).view("V1"), pa.array(["a"]), pa.array(["a"], pa.string_view()),
+    pa.array([b"a"]), pa.array(["a"]).dictionary_encode(), ["a"], (text for text in "abc"), [None, "a"], "a", b"a"])
+def test_text(keys: Any) -> None:
+    filter = scbf.Filter(100, 0.01)
+    filter.insert_new(keys) if not hasattr(keys, "send") else filter.insert(keys)
+    with pytest.warns(scbf.KeyKindWarning, match=FOR_NUMBERS):
+        filter.contains([1])
+
+
+def test_filters_made_of_others_hold_what_those_hold() -> None:
+    numbers, text = filled([1]), filled(["a"])
+    for made in (numbers.copy(), scbf.BloomFilter.of(numbers), numbers | numbers):
+        with pytest.warns(scbf.KeyKindWarning):
+            assert "1" not in made
+    both = numbers | text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert 1 in both and "a" in both
+    both.clear()
+    both.insert([5])
+    with pytest.warns(scbf.KeyKindWarning):
+        assert "5" not in both
+
+
+@pytest.mark.usefixtures("as_errors")
+class TestDoesNotWarn:
+    def test_of_a_filter_that_is_empty_or_holds_both(self) -> None:
+        filter = scbf.Filter(100, 0.01)
+        assert "a" not in filter and 1 not in filter
+        filter.insert([1])
+        filter.insert(["a"])
+        assert "a" in filter and 1 in filter and filter.contains([None]).tolist() == [False]
+
+    def test_of_keys_that_are_all_missing(self) -> None:
+        assert filled(["a"]).contains(pa.nulls(3)).tolist() == [False] * 3
+
+    def test_of_what_came_from_elsewhere(self, tmp_path: Path) -> None:
+        filled([1]).save(tmp_path / "f.scbf")
+        for filter in (scbf.Filter.load(tmp_path / "f.scbf"), scbf.Filter.map(tmp_path / "f.scbf"),
+                       scbf.Filter.from_bytes(filled([1]).to_bytes())):
+            assert "a" not in filter
+        loaded = scbf.Filter.load(tmp_path / "f.scbf")
+        loaded.insert([2])  # what else it holds is not known
+        assert "a" not in loaded
+        assert "a" not in filled([3]) | loaded
+
+
+@pytest.mark.skipif(not COMMAND, reason="SCBF_COMMAND does not name the scbf command")
+@pytest.mark.parametrize(("kind", "asked", "message"), [("lines", 1, FOR_NUMBERS), ("decimal", "1", FOR_TEXT)])
+def test_the_command_notes_what_it_built(tmp_path: Path, kind: str, asked: Any, message: str) -> None:
+    file = tmp_path / "f.scbf"
+    assert COMMAND
+    subprocess.run([COMMAND, "build", "--keys", kind, "--capacity", "10", "-o", file, "-"], input=b"1\n2\n", check=True)
+    filter = scbf.Filter.load(file)
+    with pytest.warns(scbf.KeyKindWarning, match=message):
+        assert asked not in filter
+    assert ("1" if kind == "lines" else 1) in filter
+    with pytest.warns(scbf.OverfullWarning, match="made for 10 keys at a false-positive rate of 0.01"):
+        filter.insert(range(1000) if kind == "decimal" else map(str, range(1000)))
+    for metadata in ('{"keys": 5}', "{", '{"keys": "lines", "capacity": "x", "fpr": 7}', "[]", "free text"):
+        odd = filled([1])
+        odd.metadata = metadata
+        assert scbf.Filter.from_bytes(odd.to_bytes()) == odd
