@@ -3,6 +3,7 @@
 
 import random
 import threading
+import types
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -106,6 +107,7 @@ def test_reports(index: scbf.SecondaryIndex) -> None:
     assert index.remove(["1", "3"]).absent == 1
     answer = index.query({"city": "Oslo"})
     assert len(answer) == 0 and answer.routing.servers == 1
+    assert index.query(types.MappingProxyType({"city": "Oslo"})).rows == []
 
 
 @pytest.mark.parametrize(
@@ -119,6 +121,9 @@ def test_reports(index: scbf.SecondaryIndex) -> None:
         (lambda index: index.put({"city": "x"}), "id"),
         (lambda index: index.put({"id": "1", "state": "x"}), "state"),
         (lambda index: index.put({"id": "x" * 70_000}), "65,?535"),
+        (lambda index: index.put(["1"]), "a row: must map columns to their fields, and is of type list"),
+        (lambda index: index.load({"id": ["1"]}), r"a row: must map .* is of type str; .*to_dict\('records'\)"),
+        (lambda index: index.query(["city"]), "values: must map columns"),
     ],
 )
 def test_what_is_refused(index: scbf.SecondaryIndex, call: Any, message: str) -> None:
@@ -135,6 +140,8 @@ def test_errors_of_the_system(index: scbf.SecondaryIndex, tmp_path: Path) -> Non
     with pytest.raises(scbf.IoError, match="not empty") as raised:
         scbf.SecondaryIndex.create(tmp_path / "index", **SETTINGS)
     assert raised.value.filename == str(tmp_path / "index")
+    with pytest.raises(scbf.InvalidArgument, match="indexed: must be a list of columns, not one text"):
+        scbf.SecondaryIndex.create(tmp_path / "named", key="id", columns=["a"], indexed="a")
     for name in ("a\0b", "\ufeffa"):
         with pytest.raises(scbf.InvalidArgument, match="name"):
             scbf.SecondaryIndex.create(tmp_path / "named", key=name, columns=[], indexed=[])
@@ -155,8 +162,10 @@ def test_a_reader_sees_what_was_written_when_it_is_refreshed(index: scbf.Seconda
 
 def test_a_closed_index_says_so(index: scbf.SecondaryIndex) -> None:
     assert (index.key, index.columns) == ("id", {"city": True, "note": False, "tags": True})
+    assert repr(index) == "<scbf.SecondaryIndex: key 'id', 3 columns>"
     index.close()
     index.close()
+    assert repr(index) == "<scbf.SecondaryIndex: closed>"
     for call in (lambda: index.key, lambda: index.columns, lambda: index.read_only, lambda: index.get("1"),
                  lambda: index.query({"city": "x"}), lambda: index.put({"id": "1"}), index.check, index.statistics):
         with pytest.raises(scbf.InvalidArgument, match="it has been closed"):

@@ -108,13 +108,13 @@ class Round {
 RemoveCounts remove_claimed(BankState& state, std::uint32_t member, const KeyBatch& keys,
                             std::uint8_t* verdicts) {
   const std::vector<BankState::StageSlot>& stages = state.members[member].stages;
-  return remove_claimed(*state.backend, StageViews{stages}, keys, verdicts,
-                        [&](std::size_t s, const KeyBatch& some, std::span<std::uint8_t> answers) {
-                          return stages[s]
-                              .level
-                              ->change_one(Change::remove, stages[s].slot, some, answers, kOneKey)
-                              .changed;
-                        });
+  return remove_claimed(
+      *state.backend, StageViews{stages}, keys, verdicts,
+      [&](std::size_t s, const KeyBatch& some, std::span<std::uint8_t> answers) {
+        return stages[s]
+            .level->change_one(Change::remove, stages[s].slot, some, answers, kOnThisThread)
+            .changed;
+      });
 }
 
 }  // namespace

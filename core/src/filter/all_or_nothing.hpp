@@ -119,7 +119,7 @@ RemoveReport remove_all_or_nothing(const Stages& stages, const KeyBatch& keys,
                          [&](std::size_t s, const KeyBatch& run, std::span<std::uint8_t> answers) {
                            std::uint64_t removed = 0;
                            try {
-                             removed = remove(s, run, answers, kOneKey);
+                             removed = remove(s, run, answers, kOnThisThread);
                            } catch (const RemovalStopped& stopped) {
                              log.note(s, run, answers.first(stopped.processed()));
                              throw;

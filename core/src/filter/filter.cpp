@@ -71,7 +71,7 @@ template <class Key>
 unsigned count_one(const FilterState& state, const Filter& filter, const Key& key) {
   if (!state.on_host()) {
     std::uint8_t answer = 0;
-    filter.count(one(key), {&answer, 1}, kOneKey);
+    filter.count(one(key), {&answer, 1}, kOnThisThread);
     return answer;
   }
   const std::uint64_t hash = hash_of(key, state.seed);
@@ -87,7 +87,7 @@ template <class Key>
 Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
   if (!state.on_host()) {
     std::uint8_t verdict = 0;
-    filter.remove(one(key), {&verdict, 1}, kOneKey);
+    filter.remove(one(key), {&verdict, 1}, kOnThisThread);
     return static_cast<Removal>(verdict);
   }
   state.begin_change();

@@ -57,14 +57,14 @@ struct FilterState {
   template <class Key>
   void insert_key(const Key& key) {
     if (!on_host()) {
-      insert(one(key), kOneKey);
+      insert(one(key), kOnThisThread);
       return;
     }
     insert_hash(hash_of(key, seed));
   }
   template <class Key>
   bool insert_new_key(const Key& key) {
-    if (!on_host()) return insert_new(one(key), {}, kOneKey).inserted == 1;
+    if (!on_host()) return insert_new(one(key), {}, kOnThisThread).inserted == 1;
     check_writable();
     const std::uint64_t hash = hash_of(key, seed);
     if (contains_hash(hash)) return false;
@@ -75,7 +75,7 @@ struct FilterState {
   bool contains_key(const Key& key) const {
     if (on_host()) return contains_hash(hash_of(key, seed));
     std::uint8_t answer = 0;
-    return contains(one(key), &answer, kOneKey) == 1;
+    return contains(one(key), &answer, kOnThisThread) == 1;
   }
   // The same by its hash, on the host.
   void insert_hash(std::uint64_t hash);

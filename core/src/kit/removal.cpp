@@ -39,7 +39,7 @@ void RemovalWindow::ask() {
   std::fill_n(claimers_.begin(), keys_, kNoClaimer);
   std::fill_n(verdicts_.begin(), keys_, static_cast<std::uint8_t>(Removal::absent));
   for (std::size_t s = 0; s < filters_.size(); ++s) {
-    backend_->contains(std::span(&filters_[s], 1), all, answers_.data(), kOneKey);
+    backend_->contains(std::span(&filters_[s], 1), all, answers_.data(), kOnThisThread);
     for (std::size_t i = 0; i < keys_; ++i) {
       if (answers_[i] != 0) {
         claimers_[i] = claimers_[i] == kNoClaimer ? static_cast<std::uint32_t>(s) : kSeveralClaim;
@@ -96,7 +96,7 @@ RemoveCounts remove_from_several(const Backend& backend, std::span<const Counter
       backend, filters, keys, verdicts,
       [&](std::size_t f, const KeyBatch& run, std::span<std::uint8_t> answers) {
         RemovalChange change;
-        backend.remove(filters.subspan(f, 1), run, answers.data(), {&change, 1}, kOneKey);
+        backend.remove(filters.subspan(f, 1), run, answers.data(), {&change, 1}, kOnThisThread);
         changes[f].keys += change.keys;
         changes[f].emptied = changes[f].emptied && change.emptied
                                  ? NonzeroChange(*changes[f].emptied + *change.emptied)

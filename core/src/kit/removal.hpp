@@ -32,7 +32,8 @@ std::uint32_t claimer_of(const Backend& backend, const Filters& filters, std::ui
     const auto& [geometry, seed, words] = filters[f];
     const ConstCounterView filter{geometry, seed, words};
     std::uint8_t answer = 0;
-    if (backend.contains({&filter, 1}, KeyBatch::from_hashes({&hash, 1}), &answer, kOneKey) == 0) {
+    if (backend.contains({&filter, 1}, KeyBatch::from_hashes({&hash, 1}), &answer, kOnThisThread) ==
+        0) {
       continue;
     }
     if (claimer != kNoClaimer) return kSeveralClaim;

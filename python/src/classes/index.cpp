@@ -434,6 +434,15 @@ Raises:
                      const Passage inside(self.gate, Passage::To::read);
                      return self.value.read_only();
                    })
+      .def("__repr__",
+           [](const Self& self) {
+             if (self.gate.closed) return std::string("<scbf.SecondaryIndex: closed>");
+             const Passage inside(self.gate, Passage::To::read);
+             const TableSchema& schema = self.value.schema();
+             return fmt::format("<scbf.SecondaryIndex: key '{}', {}{}>", schema.key,
+                                counted(schema.columns.size(), "column"),
+                                self.value.read_only() ? ", read-only" : "");
+           })
       .def(
           "close",
           [](Self& self) {
