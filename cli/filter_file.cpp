@@ -70,6 +70,14 @@ std::string write_notes(const FilterNotes& notes) {
   return json.dump();
 }
 
+void note_kind(FilterBase& filter, std::optional<KeyKind> kind) {
+  const FilterNotes notes = read_notes(filter.metadata());
+  if (!notes.kind || !kind || *notes.kind == *kind) return;
+  Json json = metadata_as_json(filter.metadata());
+  json.erase("keys");
+  filter.set_metadata(json.dump());
+}
+
 KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const std::string& file) {
   if (keys.kind && notes.kind && *keys.kind != *notes.kind && !keys.force) {
     throw UsageError(fmt::format(
@@ -244,18 +252,13 @@ AnyBank load_bank(const std::string& file, const std::string& path,
   }
 }
 
-}  // namespace
-
-namespace {
-
-/// Does the file begin as one of a filter?
-bool is_filter_file(const std::string& path) {
-  try {
-    read_file_info(path);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
+/// The headers of a bank. Says what asks a filter, if it is one.
+BankFileInfo info_of_bank(const std::string& file, const std::string& path) {
+  const AnyFileInfo info = read_any_file_info(path);
+  if (const auto* const bank = std::get_if<BankFileInfo>(&info)) return *bank;
+  if (std::get<FileInfo>(info).is_delta) return read_bank_file_info(path);  // throws
+  throw Incompatible(
+      fmt::format("{}: a filter, and no bank: 'scbf query' asks it", display_name(file)));
 }
 
 }  // namespace
@@ -269,11 +272,7 @@ BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, 
     if (shall_map(path, opening) && rows_format::has_plain_rows(std::span(first).first(got))) {
       return BloomBank::map(path, {.backend = run.backend});
     }
-    if (is_filter_file(path)) {
-      throw Incompatible(
-          fmt::format("{}: a filter, and no bank: 'scbf query' asks it", display_name(file)));
-    }
-    info = read_bank_file_info(path);
+    info = info_of_bank(file, path);
   }
   return load_bank<BloomBank>(file, path, info, run);
 }

@@ -75,13 +75,14 @@ Growth growth_of(const BuildOptions& options) {
 
 /// Notes on standard error that layout ranked, chosen to save memory, takes more than another: at
 /// rates below some 10^-6.
-void note_if_ranked_is_large(const Geometry& first, std::uint64_t capacity, double fpr) {
+void note_if_ranked_is_large(const Geometry& first, std::uint64_t capacity, double fpr, Cell cell) {
   if (first.layout() != Layout::ranked) return;
-  const Geometry blocks = plan({.capacity = capacity, .fpr = fpr}).geometry;
-  if (first.bytes() <= blocks.bytes()) return;
-  note(fmt::format("layout ranked takes {} for {} at a rate of {}, and {} would take {}",
-                   human_bytes(first.bytes()), counted(capacity, "key"), percent(fpr),
-                   to_string(blocks.layout()), human_bytes(blocks.bytes())));
+  const Geometry other = plan({.capacity = capacity, .fpr = fpr, .cell = cell}).geometry;
+  const std::uint64_t own = first.with(cell).bytes(), others = other.with(cell).bytes();
+  if (own <= others) return;
+  note(fmt::format("layout ranked takes {} for {} at a rate of {:.3g}, and {} would take {}",
+                   human_bytes(own), counted(capacity, "key"), fpr, to_string(other.layout()),
+                   human_bytes(others)));
 }
 
 /// The filter to build.
@@ -96,7 +97,8 @@ struct Design {
 Design growing(const BuildOptions& options, const KeyFormat& format) {
   const Growth growth = growth_of(options);
   if (growth.policy() == Growth::Policy::tightening) {
-    note_if_ranked_is_large(growth.first_geometry(), growth.first_capacity(), growth.stage(0).fpr);
+    note_if_ranked_is_large(growth.first_geometry(), growth.first_capacity(), growth.stage(0).fpr,
+                            options.cell());
   }
   return {.growth = growth, .notes = {.kind = format.kind, .fpr = growth.fpr()}};
 }
@@ -112,7 +114,7 @@ Design single_stage(const BuildOptions& options, const KeyFormat& format) {
   }
   const double count_seconds = watch.seconds();
   const Plan shape = plan(request);
-  note_if_ranked_is_large(shape.geometry, shape.capacity, shape.fpr);
+  note_if_ranked_is_large(shape.geometry, shape.capacity, shape.fpr, options.cell());
   return {.growth = Growth::one(shape.geometry),
           .notes = {.kind = format.kind, .capacity = shape.capacity, .fpr = shape.fpr},
           .plan = shape,

@@ -72,8 +72,13 @@ int delta(const DeltaOptions& options) {
   Changeable now = open_for_changes(options.now, run);
   const auto& latest =
       std::visit([](const auto& filter) -> const FilterBase& { return filter; }, now.filter);
-  check_kinds(read_notes(bits.metadata()), options.bits, read_notes(latest.metadata()), options.now,
-              options.force);
+  const auto before = read_notes(bits.metadata()).kind, after = read_notes(latest.metadata()).kind;
+  if (before && after && *before != *after && !options.force) {
+    throw Incompatible(
+        fmt::format("{} holds {} keys, and {} held {} keys: is it the right one? --force takes it",
+                    display_name(options.now), to_string(*after), display_name(options.bits),
+                    to_string(*before)));
+  }
   if (bits.epoch() && (!(bits.growth() == latest.growth()) || bits.seed() != latest.seed())) {
     note(fmt::format("{} is not of the shape of {}: the delta is whole", display_name(options.now),
                      display_name(options.bits)));
@@ -231,7 +236,10 @@ Run set_up_delta(CommandLine& line) {
       "-o,--output", "DELTA",
       "The delta, a new file; - is standard output, and the report then goes to standard error",
       options->out, CommandLine::Need::required);
-  line.flag("--force", "Replace DELTA if it exists: readers who do not have it must begin anew",
+  line.flag("--force",
+            "Replace DELTA if it exists: readers who do not have it must begin anew; take FILTER "
+            "even if its "
+            "keys are of another kind",
             options->force);
   line.flag("--json", "Print a report as JSON", options->json);
   line.footer(

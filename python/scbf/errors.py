@@ -110,8 +110,8 @@ class OverfullWarning(UserWarning):
 
 class KeyKindWarning(UserWarning):
     """A filter that holds only numbers is asked for text, or the other way round: 5 and ``'5'`` are two keys,
-    so every answer is no. Issued once per filter, if it is known what the filter holds: because it was made
-    empty here, or built by the command."""
+    so nearly every answer is no. Issued once per filter, if it is known what the filter holds: because it was made
+    empty here, or built by the command. Bytes may be either."""
 
 
 class RemovalStopped(Error):

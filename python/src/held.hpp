@@ -4,6 +4,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -25,10 +27,21 @@ struct Held {
   mutable std::atomic<int> exports{0};
   /// What a filter was planned for, if it was made for a number of keys.
   PlannedFor planned;
+  /// Of a bank, for which `planned` says what each member was planned for: those that were looked
+  /// at. Under Passage::To::change.
+  std::map<std::uint32_t, PlannedFor> member_plans;
   KeyKinds kinds;  ///< of a filter
 
   explicit Held(Value&& from) : value(std::move(from)) {}
 
+  /// Keys of these kinds have been inserted into the filter. Drops the kind of keys from the notes
+  /// in its metadata if that is no longer all. Under Passage::To::change.
+  void note_inserted(KindsOfKeys inserted) {
+    if (kinds.inserted(inserted)) value.set_metadata(without_kind(value.metadata()));
+  }
+  void note_merged(const KeyKinds& others) {
+    if (kinds.join(others)) value.set_metadata(without_kind(value.metadata()));
+  }
   /// A filter made of another has its plan, and its kinds of keys.
   template <class Other>
   void take_notes_of(const Held<Other>& other) noexcept {

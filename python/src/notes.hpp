@@ -16,7 +16,9 @@ struct Notes {
   std::optional<double> fpr = {};
 };
 
-/// Empty where the metadata is anything else.
+/// Empty where the metadata are anything but such notes.
 Notes read_notes(const std::string& metadata);
+/// The metadata, which are notes, without the kind of keys.
+std::string without_kind(const std::string& metadata);
 
 }  // namespace scbf::python

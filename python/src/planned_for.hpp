@@ -20,6 +20,8 @@ class PlannedFor {
   /// How far the rate may be above the plan: neither estimates nor capacities are exact.
   static constexpr double kWarnedFactor = 1.25;
 
+  bool is_set() const noexcept { return capacity_ > 0; }
+
   // Before the filter is used.
 
   void set(std::uint64_t capacity, double fpr) noexcept {
@@ -36,7 +38,11 @@ class PlannedFor {
   bool is_due(std::uint64_t inserted) const noexcept {
     return inserted > look_at_.load(std::memory_order_relaxed);
   }
-  /// A warning, once, if the filter, or the member of a bank, of one stage, holds clearly more than
+  /// Whether a warning may be issued: once, by one thread.
+  bool may_warn() noexcept {
+    return look_at_.exchange(kNever, std::memory_order_relaxed) != kNever;
+  }
+  /// A warning if the filter, or the member of a bank, of one stage, holds clearly more than
   /// planned; or nothing. `what`: "the filter". Nobody may change it meanwhile.
   template <class F>
   std::string look(const F& filter, std::uint64_t inserted, const std::string& what) {
@@ -50,8 +56,6 @@ class PlannedFor {
                      std::memory_order_relaxed);
       return {};
     }
-    // Of several threads that look at once, one warns.
-    if (look_at_.exchange(kNever, std::memory_order_relaxed) == kNever) return {};
     return fmt::format(
         "{} was made for {} keys at a false-positive rate of {:.3g} and holds {}: its rate is "
         "about "

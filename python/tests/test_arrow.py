@@ -241,7 +241,7 @@ def test_pandas() -> None:
     ("pd.array([True, None], dtype='boolean')", "true and false are no keys"),
     ("pd.Series(pd.period_range('2026', periods=2, freq='D'))", "the extension type pandas.period cannot be keys"),
     ("pd.Series(pd.interval_range(0, 2))", "the extension type pandas.interval cannot be keys: choose one"),
-    ("pd.Series([pd.NaT], dtype=object)", "NaT is no key: only columns of keys may have missing ones"),
+    ("pd.Series([pd.NaT], dtype=object)", "NaT: a missing timestamp, and timestamps are no keys; give None"),
 ])
 def test_pandas_that_cannot_be_keys(keys: str, message: str) -> None:
     pd = pytest.importorskip("pandas")

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 import scbf
 
-pytestmark = pytest.mark.filterwarnings("ignore::scbf.KeyKindWarning")  # keys of both kinds come in one stream
-
 KINDS = [scbf.Filter, scbf.BloomFilter]
 SHAPES: list[dict[str, Any]] = [
     {"geometry": scbf.Geometry.split_block(1, 40)},
@@ -43,6 +41,7 @@ def columns(keys: list[int | None]) -> list[Any]:
     ]
 
 
+@pytest.mark.filterwarnings("ignore::scbf.KeyKindWarning")  # keys of both kinds come in turn
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: repr(next(iter(shape.values()))))
 def test_equals_a_loop(kind: Any, shape: dict[str, Any]) -> None:

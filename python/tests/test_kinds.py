@@ -40,7 +40,7 @@ def as_errors() -> Iterator[None]:
 
 @pytest.mark.parametrize("ask", WAYS_TO_ASK)
 def test_whoever_asks_for_the_other_kind_is_warned_once(ask: Callable[[Any, Any], Any]) -> None:
-    for holds, asked, message in (([1, 2], ["1", "2"], FOR_TEXT), (["1", b"2"], [1, 2], FOR_NUMBERS)):
+    for holds, asked, message in (([1, 2], ["1", "2"], FOR_TEXT), (["1", "2"], [1, 2], FOR_NUMBERS)):
         filter = filled(holds)
         with pytest.warns(scbf.KeyKindWarning, match=message):
             ask(filter, asked)
@@ -60,8 +60,8 @@ def test_numbers(keys: Any) -> None:
 
 
 @pytest.mark.parametrize("keys", [
-    np.array(["a"]), np.array([b"a"]), np.array([b"a"]).view("V1"), pa.array(["a"]), pa.array(["a"], pa.string_view()),
-    pa.array([b"a"]), pa.array(["a"]).dictionary_encode(), ["a"], (text for text in "abc"), [None, "a"], "a", b"a"])
+    np.array(["a"]), pa.array(["a"]), pa.array(["a"], pa.string_view()), pa.array(["a"], pa.large_string()),
+    pa.array(["a"]).dictionary_encode(), ["a"], (text for text in "abc"), [None, "a"], "a"])
 def test_text(keys: Any) -> None:
     filter = scbf.Filter(100, 0.01)
     filter.insert_new(keys) if not hasattr(keys, "send") else filter.insert(keys)
@@ -93,8 +93,33 @@ class TestDoesNotWarn:
         filter.insert(["a"])
         assert "a" in filter and 1 in filter and filter.contains([None]).tolist() == [False]
 
-    def test_of_keys_that_are_all_missing(self) -> None:
-        assert filled(["a"]).contains(pa.nulls(3)).tolist() == [False] * 3
+    def test_of_keys_that_are_all_missing_or_none(self) -> None:
+        for keys in (pa.nulls(3), pa.array([None, None], pa.int64()), np.array([], np.int64), [], [None]):
+            text = filled(["a"])
+            assert not text.contains(keys).any() and text.remove(keys).removed == 0
+            text.insert(keys)
+            assert "a" in text
+            empty = scbf.Filter(100, 0.01)
+            empty.insert(keys)
+            assert "a" not in empty and 1 not in empty
+
+    def test_of_a_call_that_inserted_nothing(self) -> None:
+        filter = scbf.Filter(100, 0.01)
+        for keys in (np.array(["ok", "\ud800"]), ["a", 1.5]):
+            with pytest.raises(scbf.InvalidKey):
+                filter.insert(keys)
+            with pytest.raises(scbf.InvalidKey):
+                filter.insert_new(keys)
+        assert filter.keys_inserted == 0 and 1 not in filter
+
+    def test_of_bytes_which_may_be_either(self) -> None:
+        number = (7).to_bytes(8, "little")
+        for keys in (np.array([b"a"]), np.array([b"a"]).view("V1"), pa.array([b"a"]), b"a", [b"a"], ["a", b"b"]):
+            filter = scbf.Filter(100, 0.01)
+            filter.insert(keys)
+            assert 5 not in filter
+            assert not filled([7]).contains(keys).any() if not isinstance(keys, bytes) else keys not in filled([7])
+        assert number in filled([7]) and filled([number]).contains([7]).all()
 
     def test_of_what_came_from_elsewhere(self, tmp_path: Path) -> None:
         filled([1]).save(tmp_path / "f.scbf")
@@ -119,7 +144,58 @@ def test_the_command_notes_what_it_built(tmp_path: Path, kind: str, asked: Any, 
     assert ("1" if kind == "lines" else 1) in filter
     with pytest.warns(scbf.OverfullWarning, match="made for 10 keys at a false-positive rate of 0.01"):
         filter.insert(range(1000) if kind == "decimal" else map(str, range(1000)))
-    for metadata in ('{"keys": 5}', "{", '{"keys": "lines", "capacity": "x", "fpr": 7}', "[]", "free text"):
-        odd = filled([1])
+
+
+@pytest.mark.usefixtures("as_errors")
+def test_metadata_that_are_no_notes_say_nothing() -> None:
+    deep = '{"name": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    for metadata in ('{"keys": 5}', "{", '{"keys": "rows", "capacity": "x", "fpr": 7}', "[]", "free text", deep,
+                     '{"keys": "lines", "capacity": 10, "fpr": 0.01, "mine": 1}'):  # fmt: skip
+        odd = scbf.Filter(1000, 0.01)
         odd.metadata = metadata
-        assert scbf.Filter.from_bytes(odd.to_bytes()) == odd
+        filter = scbf.Filter.from_bytes(odd.to_bytes())
+        filter.insert(range(900))
+        assert "a" not in filter and filter.metadata == metadata
+
+
+@pytest.mark.usefixtures("as_errors")
+def test_a_note_that_is_no_longer_true_goes() -> None:
+    note = '{"keys":"lines","capacity":100,"fpr":0.01}'
+
+    def noted() -> scbf.Filter:
+        made = scbf.Filter(100, 0.01)
+        made.insert(["a"])
+        made.metadata = note
+        return scbf.Filter.from_bytes(made.to_bytes())
+
+    numbers = scbf.Filter(100, 0.01)
+    numbers.insert([5])
+    changes: list[Callable[[scbf.Filter], object]] = [
+        lambda f: f.insert([5]), lambda f: f.insert(5), lambda f: f.insert_new([5]), lambda f: f.insert_new(5),
+        lambda f: f.merge(numbers), lambda f: f.merge(scbf.Filter.from_bytes(numbers.to_bytes())),
+        lambda f: (f.clear(), f.insert([5]))]
+    for change in changes:
+        filter = noted()
+        change(filter)
+        assert filter.metadata == '{"capacity":100,"fpr":0.01}'
+        again = scbf.Filter.from_bytes(filter.to_bytes())
+        assert 5 in again and 5 in filter
+    kept = noted()
+    kept.insert(["b"])
+    kept.remove(["a"])
+    assert kept.metadata == note
+
+
+def test_what_fails_changes_nothing(tmp_path: Path) -> None:
+    bits = scbf.BloomFilter.of(filled([1]))
+    bits.save(tmp_path / "bits.scbf")
+    mapped = scbf.BloomFilter.map(tmp_path / "bits.scbf")
+    with pytest.raises(scbf.ReadOnly):
+        mapped.advance(filled(["a"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert 1 in mapped
+    warned = filled([1])
+    for filter in (warned, warned.copy()):  # a copy is another filter
+        with pytest.warns(scbf.KeyKindWarning):
+            assert "1" not in filter

@@ -80,12 +80,25 @@ def test_copies_unions_and_bits_know_the_plan() -> None:
 
 def test_members_of_a_bank() -> None:
     bank = scbf.Bank(1000, 0.01)
-    first, second = bank.add_member(), bank.add_member()
-    bank.insert(first, keys(0, 1000))
-    with pytest.warns(scbf.OverfullWarning, match="member 1 of the bank was made for 1000 keys") as caught:
-        bank.insert(second, keys(0, 2000))
-        bank.insert(second, keys(2000, 2000))
-    assert len(caught) == 1
+    repeated, first, second, third = (bank.add_member() for _ in range(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(100):
+            bank.insert(repeated, keys(0, 1000))
+        bank.insert(first, keys(0, 1000))
+    for member in (first, second):
+        with pytest.warns(scbf.OverfullWarning, match=f"member {member} of the bank was made for 1000 keys") as caught:
+            bank.insert(member, keys(0, 2000))
+            bank.insert(member, keys(2000, 2000))
+        assert len(caught) == 1
+    with pytest.warns(scbf.OverfullWarning, match=f"member {third} of the bank"):
+        bank.insert_each(np.full(2000, third), keys(0, 2000))
+    with pytest.warns(scbf.OverfullWarning, match=WARNING):
+        bank.copy_member(first).insert(keys(4000, 1))
+    bank.remove_member(first)
+    assert bank.add_member() == first
+    with pytest.warns(scbf.OverfullWarning, match=f"member {first} of the bank"):
+        bank.insert(first, keys(0, 2000))
 
 
 @pytest.mark.usefixtures("as_errors")

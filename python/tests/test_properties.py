@@ -12,8 +12,6 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import given, settings, strategies as st  # noqa: E402
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::scbf.KeyKindWarning")  # keys of both kinds come in any order
-
 # The same examples in every run, and no files.
 settings.register_profile("short", max_examples=60, deadline=None, derandomize=True, database=None)
 settings.register_profile("machine", max_examples=40, stateful_step_count=25, deadline=None, derandomize=True, database=None)
@@ -155,6 +153,7 @@ TestFilterMachine.settings = settings.get_profile("machine")
 # ---- batches and loops --------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::scbf.KeyKindWarning")  # keys of both kinds come in any order
 @short
 @given(growth=GROWTHS, keys=COLUMNS, removed=COLUMNS, asked=COLUMNS, cut=st.integers(0, 60))
 def test_a_batch_is_the_loop_and_any_split(
@@ -186,6 +185,7 @@ def test_a_batch_is_the_loop_and_any_split(
     assert bits.tolist() == answers
 
 
+@pytest.mark.filterwarnings("ignore::scbf.KeyKindWarning")  # keys of both kinds come in any order
 @short
 @given(growth=GROWTHS, keys=COLUMNS, removed=COLUMNS, most=st.integers(0, 20))
 def test_all_or_nothing(growth: scbf.Growth, keys: list[Any], removed: list[Any], most: int) -> None:
@@ -267,6 +267,7 @@ def test_banks(keys: list[Any], members: list[int]) -> None:
 # ---- readers ------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::scbf.KeyKindWarning")  # keys of both kinds come in any order
 @short
 @given(growth=GROWTHS, steps=st.lists(st.tuples(COLUMNS, COLUMNS), max_size=5), skip=st.integers(0, 5))
 def test_deltas_lead_where_the_counters_are(growth: scbf.Growth, steps: list[Any], skip: int) -> None:

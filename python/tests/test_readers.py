@@ -41,6 +41,16 @@ def test_bits_answer_as_their_counters(layout: str) -> None:
     assert 5_000 in bits and bits.contains(5_000) is True
 
 
+def test_threads_of_a_replica() -> None:
+    replica = scbf.Replica(scbf.BloomFilter(geometry=GEOMETRY, seed=42).advance(filled([1])))
+    for keys in ([1, 2], [], 1):
+        assert np.asarray(replica.contains(keys, threads=2)).any() == bool(keys)
+        for threads in (-1, 2**40, "two", True, None):
+            with pytest.raises(scbf.InvalidArgument, match="threads"):
+                replica.contains(keys, threads=threads)
+
+
+
 def test_bits_do_not_count() -> None:
     for name in ("remove", "count", "subtract"):
         assert not hasattr(scbf.BloomFilter, name)

@@ -317,6 +317,12 @@ class Damage(CommandTest):
             self.scbf(verb, "bad.scbf", "--map", stdin=b"word-1\n")
         self.refused("query", "bad.scbf", "--map", "--load", code=USAGE,
                      mentions=["--load, --map: only one of them"])
+        self.scbf("build", "--capacity", 12_000_000, "-o", "large.scbf", stdin=b"a\n")  # 68 MB: is mapped
+        with open(self.path("large.scbf"), "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"\x80")
+        self.assertEqual(self.scbf("query", "large.scbf", stdin=b"a\n"), b"a\n")
+        self.refused("query", "large.scbf", "--load", stdin=b"a\n", code=CORRUPT, mentions=["checksum"])
 
     def test_verify_goes_on_after_a_damaged_one(self):
         self.write("bad.scbf", self.good[:-1] + bytes([self.good[-1] ^ 128]))

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filters of layout ranked: every verb that takes them, and what those that do not say."""
 
+import json
+import re
+
 from support import CORRUPT, OK, USAGE, CommandTest, lines, words
 
 
@@ -79,6 +82,16 @@ class Ranked(CommandTest):
         self.assertEqual(self.read("both.scbf")[4096:], self.read("f.scbf")[4096:])
         self.scbf("subtract", "both.scbf", "b.scbf")
         self.assertEqual(self.read("both.scbf")[4096:], self.read("a.scbf")[4096:])
+
+    def test_what_is_larger_than_another_layout_is_noted(self):
+        for options in ([], ["--bits"], ["--scalable"]):
+            for rate, noted in (("1%", False), ("1e-9", True)):
+                build = ["build", "--capacity", 5000, "--layout", "ranked", *options, "-o", "g.scbf", "--force"]
+                report = json.loads(self.scbf(*build, "--fpr", rate, "--json", stdin=b"a\n"))
+                note = re.search(r"layout ranked takes ([^ ]+ [^ ]+) for 5,000 keys at a rate of .*split_block would take", self.err)
+                self.assertEqual(bool(note), noted, self.err)
+                if noted:
+                    self.assertIn(f"{report['bytes'] / 2**20:.1f} MiB", note[1])
 
     def test_too_many_copies_are_noted(self):
         done = self.run_raw("build", "-o", "hot.scbf", "--layout", "ranked", "--capacity", 100,

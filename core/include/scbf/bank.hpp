@@ -25,7 +25,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "scbf/bank_base.hpp"
@@ -109,6 +108,7 @@ class Bank : public BankBase {
   Filter copy_member(std::uint32_t member) const;
   /// Stage i, oldest first. Valid until the bank is changed. Throws InvalidArgument past the last.
   StageView stage(std::uint32_t member, std::size_t i) const;
+
   // ---- changes --------------------------------------------------------------------------------
 
   /// As Filter::insert. Updates the row of each counter that leaves 0, or rebuilds the member's
@@ -146,8 +146,8 @@ class Bank : public BankBase {
 
   /// Writes all members, with their numbers, marks and metadata, into one file, atomically as
   /// Filter::save. The rows are not in it. Throws IoError, or CorruptFile if the words of a mapped
-  /// `ranked` member are invalid. Cost: two passes over all counters. Temporary memory: some 500
-  /// bytes for each stage, the metadata, and 1/131072 of the counters.
+  /// member cannot be those of a filter. Cost: two passes over all counters. Temporary memory: some
+  /// 500 bytes for each stage, the metadata, and 1/131072 of the counters.
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// Reads and verifies everything, and builds the rows. A larger options.capacity makes room for
   /// more members; options.seed is ignored, here and in read. Throws IoError, CorruptFile, or

@@ -32,8 +32,8 @@ namespace scbf {
 
 /// Members are BloomFilters of one growth and seed. They are numbered as in Bank, and come and go
 /// as whole filters; keys are added to a filter before it becomes a member. Where a contract is not
-/// repeated here, it is Bank's. Whatever a function throws, members and answers are as before;
-/// there may be room for more members.
+/// repeated here, it is BankBase's or Bank's. Whatever a function throws, members and answers are
+/// as before; there may be room for more members.
 class BloomBank : public BankBase {
  public:
   /// Makes a bank without members. Throws BackendUnavailable, also for a backend that works on

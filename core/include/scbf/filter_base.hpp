@@ -72,8 +72,8 @@ class StageView {
 class BulkInserter;
 
 /// A filter of one stage, or of as many as its growth adds. Keys go to the oldest stage that is not
-/// full. All stages have the same seed, so a key is hashed once. Below, a cell is a counter of 4
-/// bits in a Filter, and a bit in a BloomFilter.
+/// full. All stages have the same seed, so a key is hashed once. Below, a cell is a counter in a
+/// Filter, and a bit in a BloomFilter.
 ///
 /// Copyable (deep), movable (errors.hpp: "Moving"); not a type of its own: only the two filters are
 /// made. The cells live in the memory of the backend (Backend::memory); filters in different
@@ -95,6 +95,7 @@ class FilterBase {
   std::uint64_t bytes() const;  ///< cells of all stages
   /// Keys inserted, as recorded; in bits that were made from counters, into those, too.
   std::uint64_t keys_inserted() const;
+  /// Keys removed, as recorded; in bits, from the counters that they were made from.
   std::uint64_t keys_removed() const;
   /// 1 − Π(1 − P_i) over the existing stages, each taken as full. At most growth().fpr(), unless
   /// merge appended stages. 1 with Growth::one, which does not limit the number of keys.
@@ -113,7 +114,8 @@ class FilterBase {
   // batch's keys, and the numbers of keys do not count them: restore the filter from a copy, or
   // clear it. Lookups change nothing; if they throw, answers are not valid.
 
-  /// Adds 1 to the k counters of each valid key in the oldest stage with room, saturating at 15.
+  /// Adds 1 to the k counters of each valid key in the oldest stage with room, saturating at 15;
+  /// of bits, sets the k bits.
   /// Cost: cache_lines_per_key() lines per key, read and written; a batch is cut where a stage
   /// fills, with at most ⌈log2 counters⌉ + 1 cuts per stage. Throws FilterFull, which says how many
   /// keys were inserted; with Growth::one only if a device runs out of memory in the middle of the
@@ -195,7 +197,7 @@ class FilterBase {
   /// Of bits, histograms have the values 0 and 1, and nothing is saturated or ambiguous. Cost: one
   /// pass over the cells.
   Statistics statistics(const BatchOptions& options = {}) const;
-  /// Sum over all stages; see StageView::nonzero.
+  /// Cells that are not 0, in all stages; see StageView::nonzero.
   std::uint64_t nonzero(const BatchOptions& options = {}) const;
   double fill(const BatchOptions& options = {}) const;
   /// stage(0).words() and stage(0).read_words(…). With Growth::one these are all cells.
@@ -210,7 +212,9 @@ class FilterBase {
   // ---- files: docs/file_format.md. Each filter has load, map and read -------------------------
 
   /// Writes atomically: temporary file in the same directory, fsync, rename, fsync of the
-  /// directory. An existing file is replaced as a whole or not at all. Throws IoError.
+  /// directory. An existing file is replaced as a whole or not at all. Throws IoError, or
+  /// CorruptFile if the filter was mapped and its file then overwritten, so that its words cannot
+  /// be those of a filter.
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// The same bytes as save, to any sink.
   void write(const ByteSink& sink, const SaveOptions& options = {}) const;

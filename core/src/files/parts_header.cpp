@@ -164,6 +164,9 @@ Growth Reader::growth(const FixedFields& f) const {
       return Growth::one(geometry);
     }
     if (policy == Growth::Policy::fixed) {
+      if (file_format::layout_of(f.layout) == Layout::ranked) {
+        throw_damaged("layout 3 (ranked) of a fixed growth: must be 1 (split) or 2 (split_block)");
+      }
       const Growth growth = Growth::fixed(file_format::geometry_of(stage), f.most_stages);
       require_about("first capacity", static_cast<double>(f.first_capacity),
                     static_cast<double>(growth.first_capacity()), 1);

@@ -68,9 +68,23 @@ std::uint64_t seed_of(const Held<F>& self) {
 
 template <class F>
 bool contains_one(const Held<F>& self, const SingleKey& key) {
-  self.kinds.asked_for(key.kind());
+  self.kinds.asked_for(key.kind);
   const BriefPassage inside(self.gate, Passage::To::read);
   return key.visit([&](auto k) { return self.value.contains(k); });
+}
+
+/// Calls ask(batch, number of its first key) for all pieces of keys that a filter is asked for, and
+/// warns if they are none of its kind.
+template <class F, class Ask>
+void asking(const Held<F>& self, const Parts& parts, const CallOptions& options, Ask ask) {
+  KindsOfKeys kinds = KindsOfKeys::none;
+  {
+    const Passage inside(self.gate, Passage::To::read);
+    Run run(options.progress, parts.size, self.value.seed());
+    run.over(parts, ask);
+    kinds = run.kinds();
+  }
+  self.kinds.asked_for(kinds);
 }
 
 template <class F>
@@ -82,11 +96,8 @@ nanobind::object contains(const Held<F>& self, nanobind::object keys, nanobind::
     return nanobind::bool_(contains_one(self, key));
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
-  self.kinds.asked_for(parts.kinds());
   Answers answers(std::move(out), parts, parts.size, "?B");
-  const Passage inside(self.gate, Passage::To::read);
-  Run run(options.progress, parts.size, self.value.seed());
-  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
+  asking(self, parts, options, [&](const KeyBatch& batch, std::size_t first) {
     self.value.contains(batch, answers.span().subspan(first, batch.size()), options.batch);
   });
   return std::move(answers).array<bool>();
@@ -96,13 +107,10 @@ template <class F>
 nanobind::object contains_bits(const Held<F>& self, nanobind::object keys, nanobind::object out,
                                const CallOptions& options) {
   const Parts parts(*keys_of(keys, seed_of(self)));
-  self.kinds.asked_for(parts.kinds());
   Answers answers(std::move(out), parts, (parts.size + 7) / 8, "B");
-  const Passage inside(self.gate, Passage::To::read);
-  Run run(options.progress, parts.size, self.value.seed());
   const std::span<std::uint8_t> bits = answers.span();
   std::vector<std::uint8_t> bytes;
-  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
+  asking(self, parts, options, [&](const KeyBatch& batch, std::size_t first) {
     if (first % 8 == 0) {
       self.value.contains_bits(batch, bits.subspan(first / 8, (batch.size() + 7) / 8),
                                options.batch);
@@ -123,11 +131,8 @@ nanobind::object contains_bits(const Held<F>& self, nanobind::object keys, nanob
 template <class F>
 nanobind::object find(const Held<F>& self, nanobind::object keys, const CallOptions& options) {
   const Parts parts(*keys_of(keys, seed_of(self)));
-  self.kinds.asked_for(parts.kinds());
-  const Passage inside(self.gate, Passage::To::read);
-  Run run(options.progress, parts.size, self.value.seed());
   std::vector<std::uint64_t> found, piece;
-  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
+  asking(self, parts, options, [&](const KeyBatch& batch, std::size_t first) {
     piece.resize(batch.size());
     const std::uint64_t hits = self.value.find(batch, piece, options.batch).hits;
     const std::size_t before = found.size();
@@ -167,11 +172,26 @@ void change_in_pieces(const Parts& parts, Run& run, Report& sum, Change change) 
   }
 }
 
+/// While it exists, keys of these kinds may be inserted. If some were, notes their kinds.
+template <class F>
+struct Inserting {
+  Inserting(Held<F>& filter, KindsOfKeys keys) : self(filter), kinds(keys) {}
+  Inserting(const Inserting&) = delete;
+  Inserting& operator=(const Inserting&) = delete;
+  ~Inserting() {
+    if (self.value.keys_inserted() != before) self.note_inserted(kinds);
+  }
+
+  Held<F>& self;
+  KindsOfKeys kinds;
+  std::uint64_t before = self.value.keys_inserted();
+};
+
 template <class F>
 void insert_parts(Held<F>& self, const Parts& parts, Run& run, const BatchOptions& options,
                   InsertReport& sum) {
   constexpr std::size_t kOneBatch = std::size_t{1} << 18;  // is not worth a bulk insertion
-  self.kinds.inserted(parts.kinds());
+  const Inserting inserting{self, parts.kinds()};
   if (parts.size <= kOneBatch) {
     change_in_pieces<FilterFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
       return self.value.insert(batch, options);
@@ -204,7 +224,7 @@ InsertReport insert_from(nanobind::handle object, std::uint64_t seed, nanobind::
   return sum;
 }
 
-/// Throws python_error if warnings are errors.
+/// Issues the warning, if there is one. Throws python_error if warnings are errors.
 inline void warn_overfull(const std::string& warning) {
   if (warning.empty()) return;
   const auto overfull = nanobind::module_::import_("scbf.errors").attr("OverfullWarning");
@@ -223,7 +243,7 @@ void warn_if_overfull(Held<F>& self) {
       warning = self.planned.look(self.value, inserted, "the filter");
     }
   }
-  warn_overfull(warning);
+  if (!warning.empty() && self.planned.may_warn()) warn_overfull(warning);
 }
 
 /// An InsertReport; None for one key.
@@ -235,7 +255,7 @@ nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions&
   if (is_single_key(keys.ptr(), key)) {
     const BriefPassage inside(self.gate, Passage::To::change);
     key.visit([&](auto k) { self.value.insert(k); });
-    self.kinds.inserted(key.kind());
+    self.note_inserted(key.kind);
     is_due = self.planned.is_due(self.value.keys_inserted());
   } else {
     result = nanobind::cast(insert_from(keys, seed_of(self), options.progress,
@@ -260,14 +280,14 @@ nanobind::object insert_new(Held<F>& self, nanobind::object keys, nanobind::obje
     check_no_out(out);
     const BriefPassage inside(self.gate, Passage::To::change);
     result = nanobind::bool_(key.visit([&](auto k) { return self.value.insert_new(k); }));
-    self.kinds.inserted(key.kind());
+    if (nanobind::cast<bool>(result)) self.note_inserted(key.kind);
     is_due = self.planned.is_due(self.value.keys_inserted());
   } else {
     const Parts parts(*keys_of(keys, seed_of(self)));
     Answers answers(std::move(out), parts, parts.size, "?B");
     {
       const Passage inside(self.gate, Passage::To::change);
-      self.kinds.inserted(parts.kinds());
+      const Inserting inserting{self, parts.kinds()};
       Run run(options.progress, parts.size, self.value.seed());
       InsertReport sum;
       change_in_pieces<FilterFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {

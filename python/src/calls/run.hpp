@@ -47,10 +47,12 @@ struct Parts {
   /// Throws if a key is invalid, before a call changes anything. A call of a single piece need not
   /// check. With Python's global lock; Ctrl-C is noticed.
   void check() const;
-  /// What the keys are.
+  /// What the keys may be, nulls included.
   KindsOfKeys kinds() const noexcept {
     KindsOfKeys all = KindsOfKeys::none;
-    for (const auto& column : columns) all = all | column->kind();
+    for (const auto& column : columns) {
+      if (column->size() > 0) all = all | column->kind();
+    }
     return all;
   }
   /// Whether keys may lie in this memory.
@@ -73,16 +75,20 @@ class Run {
 
   /// Calls step(batch, number of its first key among all) for the keys of a column, in order.
   /// Throws what step throws, KeyboardInterrupt, and what progress raises; then the keys that
-  /// progress was told of are done, and no others.
+  /// progress was told of are done, and no others, except of an iterator, where more may be.
   template <class Step>
   void over(const Column& column, Step&& step) {
     for (std::size_t first = 0; first < column.size();) {
       const std::size_t count = std::min({piece_, column.most_at_once(), column.size() - first});
       const auto began = std::chrono::steady_clock::now();
+      bool any = false;
       {
         Outside others_may_run;
-        step(column.batch(first, count, seed_, room_), done_);
+        const KeyBatch keys = column.batch(first, count, seed_, room_);
+        any = keys.nulls() < keys.size();
+        step(keys, done_);
       }
+      if (any) kinds_ = kinds_ | column.kind();
       first += count;
       done_ += count;
       adapt(count, std::chrono::steady_clock::now() - began);
@@ -97,6 +103,8 @@ class Run {
   void finish();
   /// How many keys are done.
   std::size_t done() const noexcept { return done_; }
+  /// What they are, nulls left out.
+  KindsOfKeys kinds() const noexcept { return kinds_; }
 
  private:
   void adapt(std::size_t count, std::chrono::duration<double> took);
@@ -108,6 +116,7 @@ class Run {
   std::size_t total_, done_ = 0, told_ = 0;
   Clock::time_point told_at_ = {};
   std::uint64_t seed_;
+  KindsOfKeys kinds_ = KindsOfKeys::none;
   // The first piece, before any has been timed: enough for a pass over a large filter, and less
   // than a second even at 200 ns a key.
   std::size_t piece_ = std::size_t{1} << 22;

@@ -134,7 +134,7 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
             return find_members(self, std::move(keys),
                                 call_options(threads, "automatic", std::move(progress)));
           },
-          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads").none() = 0,
           nb::arg("progress") = nb::none(),
           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, progress: Progress = "
                   "None) -> Any"),

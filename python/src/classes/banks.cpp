@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,18 @@ std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
   return self.value.add_member(Filter(filter->value));
 }
 
+/// A warning, once, if a member holds clearly more than planned; or nothing. Under
+/// Passage::To::change.
+std::string look_at_member(Self& self, std::uint32_t member) {
+  PlannedFor& planned = self.member_plans.try_emplace(member).first->second;
+  if (!planned.is_set()) planned.take(self.planned);
+  const StageView stage = self.value.stage(member, 0);
+  if (!planned.is_due(stage.keys_inserted())) return {};
+  const std::string warning =
+      planned.look(stage, stage.keys_inserted(), fmt::format("member {} of the bank", member));
+  return !warning.empty() && planned.may_warn() ? warning : std::string();
+}
+
 InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
@@ -45,12 +58,7 @@ InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const Cal
         change_in_pieces<MembersFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
           return self.value.insert(member, batch, options.batch);
         });
-        const StageView stage = self.value.stage(member, 0);
-        if (self.planned.is_due(stage.keys_inserted())) {
-          Outside others_may_run;
-          warning = self.planned.look(stage, stage.keys_inserted(),
-                                      fmt::format("member {} of the bank", member));
-        }
+        if (warning.empty()) warning = look_at_member(self, member);
       });
   warn_overfull(warning);
   return report;
@@ -203,9 +211,9 @@ struct LeftOver {
   }
 };
 
-InsertReport insert_each(Self& self, const nb::object& members, const nb::object& keys,
-                         const CallOptions& options) {
-  const EachKey each(self, members, keys);
+/// Also looks at the members that keys went into.
+InsertReport insert_each(Self& self, const EachKey& each, const CallOptions& options,
+                         std::vector<std::string>& warnings) {
   const Passage inside(self.gate, Passage::To::change);
   check_members(self.value, each.numbers);
   Run run(options.progress, each.parts.size, self.value.seed());
@@ -232,7 +240,21 @@ InsertReport insert_each(Self& self, const nb::object& members, const nb::object
     left.raise(full.done());
   }
   if (!left.why.empty()) left.raise(sum);
+  for (const std::uint32_t member : std::set(each.numbers.begin(), each.numbers.end())) {
+    if (std::string warning = look_at_member(self, member); !warning.empty()) {
+      warnings.push_back(std::move(warning));
+    }
+  }
   return sum;
+}
+
+InsertReport insert_each(Self& self, const nb::object& members, const nb::object& keys,
+                         const CallOptions& options) {
+  const EachKey each(self, members, keys);
+  std::vector<std::string> warnings;
+  const InsertReport report = insert_each(self, each, options, warnings);
+  for (const std::string& warning : warnings) warn_overfull(warning);
+  return report;
 }
 
 RemoveReport remove_each(Self& self, const nb::object& members, const nb::object& keys,
@@ -284,7 +306,12 @@ True)");
       .def(
           "remove_member",
           [](Self& self, std::uint32_t member) {
-            return changing(self, [&](Bank& bank) { return hold(bank.remove_member(member)); });
+            return changing(self, [&](Bank& bank) {
+              auto taken = hold(bank.remove_member(member));
+              taken->planned.take(self.planned);
+              self.member_plans.erase(member);
+              return taken;
+            });
           },
           nb::arg("member"), "Takes a member out and returns it, as a Filter.")
       .def(
@@ -292,7 +319,9 @@ True)");
           [](const Self& self, std::uint32_t member) {
             const Passage inside(self.gate, Passage::To::read);
             Outside others_may_run;
-            return hold(self.value.copy_member(member));
+            auto copy = hold(self.value.copy_member(member));
+            copy->planned.take(self.planned);
+            return copy;
           },
           nb::arg("member"),
           "A copy of a member, as a Filter: for its statistics, or to save it alone.")
@@ -303,7 +332,7 @@ True)");
             return insert(self, member, std::move(keys),
                           call_options(threads, "automatic", std::move(progress)));
           },
-          nb::arg("member"), nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("member"), nb::arg("keys").none(), nb::kw_only(), nb::arg("threads").none() = 0,
           nb::arg("progress") = nb::none(),
           nb::sig("def insert(self, member: int, keys: Key | KeyColumn, *, threads: int = 0, "
                   "progress: Progress = None) -> InsertReport"),
@@ -316,7 +345,7 @@ True)");
                           call_options(threads, "automatic", std::move(progress)));
           },
           nb::arg("member"), nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
-          nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+          nb::arg("threads").none() = 0, nb::arg("progress") = nb::none(),
           nb::sig(
               "def remove(self, member: int, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
               "None = None, *, threads: int = 0, progress: Progress = None) -> RemoveReport"),
@@ -328,7 +357,7 @@ True)");
             return insert_each(self, members, keys,
                                call_options(threads, "automatic", std::move(progress)));
           },
-          nb::arg("members"), nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("members"), nb::arg("keys"), nb::kw_only(), nb::arg("threads").none() = 0,
           nb::arg("progress") = nb::none(),
           nb::sig("def insert_each(self, members: KeyColumn, keys: KeyColumn, *, threads: int = 0, "
                   "progress: Progress = None) -> InsertReport"),
@@ -347,7 +376,7 @@ Raises:
             return remove_each(self, members, keys,
                                call_options(threads, "automatic", std::move(progress)));
           },
-          nb::arg("members"), nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("members"), nb::arg("keys"), nb::kw_only(), nb::arg("threads").none() = 0,
           nb::arg("progress") = nb::none(),
           nb::sig("def remove_each(self, members: KeyColumn, keys: KeyColumn, *, threads: int = 0, "
                   "progress: Progress = None) -> RemoveReport"),

@@ -66,8 +66,9 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
            return contains(self, std::move(keys), std::move(out),
                            call_options(threads, path, std::move(progress)));
          },
-         nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
-         nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+         nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
+         nb::arg("threads").none() = 0, nb::arg("path") = "automatic",
+         nb::arg("progress") = nb::none(),
          nb::sig(
              "def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
              "None, *, threads: int = 0, path: BatchPath = 'automatic', progress: Progress = None) "
@@ -80,7 +81,8 @@ Args:
     threads: at most this many; 0 for all of the machine.
     path: 'direct' or 'partitioned', instead of the one that is measured to be faster ('automatic'). Answers are
         the same.
-    progress: called with (keys done, keys in all) about four times a second.
+    progress: called with (keys done, keys in all) about four times a second; for an iterator, with
+        (keys done, None).
 Returns:
     an array of n bool (``out``, if that was given); for one key a bool. Null keys are False.
 Raises:
@@ -94,7 +96,8 @@ Raises:
                                  call_options(threads, path, std::move(progress)));
           },
           nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
-          nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+          nb::arg("threads").none() = 0, nb::arg("path") = "automatic",
+          nb::arg("progress") = nb::none(),
           nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
                   "None = None, *, threads: int = 0, path: BatchPath = 'automatic', progress: "
                   "Progress = "
@@ -107,7 +110,7 @@ Raises:
              nb::object progress) {
             return find(self, std::move(keys), call_options(threads, path, std::move(progress)));
           },
-          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads").none() = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, path: BatchPath = "
                   "'automatic', progress: Progress = None) -> NDArray[numpy.int64]"),
@@ -119,7 +122,7 @@ Raises:
              nb::object progress) {
             return insert(self, std::move(keys), call_options(threads, path, std::move(progress)));
           },
-          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads").none() = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def insert(self, keys: Key | KeyColumn, *, threads: int = 0, path: BatchPath = "
                   "'automatic', progress: Progress = None) -> InsertReport | None"),
@@ -147,7 +150,8 @@ Raises:
                               call_options(threads, path, std::move(progress)));
           },
           nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
-          nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+          nb::arg("threads").none() = 0, nb::arg("path") = "automatic",
+          nb::arg("progress") = nb::none(),
           nb::sig("def insert_new(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
                   "= None, *, threads: int = 0, path: BatchPath = 'automatic', progress: Progress "
                   "= None) "
@@ -248,7 +252,7 @@ Raises:
              self.check_no_exports();
              Outside others_may_run;
              self.value.merge(other.value);
-             self.kinds.join(other.kinds);
+             self.note_merged(other.kinds);
            }
            warn_if_overfull(self);
          },

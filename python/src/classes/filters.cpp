@@ -39,23 +39,30 @@ nb::object remove(Self& self, nb::object keys, nb::object out,
       throw InvalidArgument(
           "out and most_absent are for columns; for one key, remove() says what became of it");
     }
-    self.kinds.asked_for(key.kind());
+    self.kinds.asked_for(key.kind);
     const BriefPassage inside(self.gate, Passage::To::change);
     return nb::cast(key.visit([&](auto k) { return self.value.remove(k); }));
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
-  self.kinds.asked_for(parts.kinds());
   const Verdicts verdicts(std::move(out), parts);
-  const Passage inside(self.gate, Passage::To::change);
-  if (most_absent) {
-    options.batch.most_absent = *most_absent;
-    return nb::cast(remove_together(self, parts, verdicts, options.batch));
-  }
-  Run run(options.progress, parts.size, self.value.seed());
   RemoveReport sum;
-  change_in_pieces<RemovalStopped>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
-    return self.value.remove(batch, verdicts.part(first, batch.size()), options.batch);
-  });
+  KindsOfKeys kinds = KindsOfKeys::none;
+  {
+    const Passage inside(self.gate, Passage::To::change);
+    Run run(options.progress, parts.size, self.value.seed());
+    if (most_absent) {
+      options.batch.most_absent = *most_absent;
+      sum = remove_together(self, parts, verdicts, options.batch);
+      if (sum.nulls < parts.size) kinds = parts.kinds();
+    } else {
+      change_in_pieces<RemovalStopped>(
+          parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
+            return self.value.remove(batch, verdicts.part(first, batch.size()), options.batch);
+          });
+      kinds = run.kinds();
+    }
+  }
+  self.kinds.asked_for(kinds);
   return nb::cast(sum);
 }
 
@@ -63,16 +70,13 @@ nb::object count(const Self& self, nb::object keys, nb::object out, const CallOp
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
     check_no_out(out);
-    self.kinds.asked_for(key.kind());
+    self.kinds.asked_for(key.kind);
     const BriefPassage inside(self.gate, Passage::To::read);
     return nb::int_(key.visit([&](auto k) { return self.value.count(k); }));
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
-  self.kinds.asked_for(parts.kinds());
   Answers answers(std::move(out), parts, parts.size, "B");
-  const Passage inside(self.gate, Passage::To::read);
-  Run run(options.progress, parts.size, self.value.seed());
-  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
+  asking(self, parts, options, [&](const KeyBatch& batch, std::size_t first) {
     self.value.count(batch, answers.span().subspan(first, batch.size()), options.batch);
   });
   return std::move(answers).array<std::uint8_t>();
@@ -115,7 +119,7 @@ array([False,  True])
                           call_options(threads, path, std::move(progress)));
           },
           nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
-          nb::arg("most_absent") = nb::none(), nb::arg("threads") = 0,
+          nb::arg("most_absent") = nb::none(), nb::arg("threads").none() = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def remove(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
                   "None, *, most_absent: int | None = None, threads: int = 0, path: BatchPath = "
@@ -141,7 +145,8 @@ Returns:
                          call_options(threads, path, std::move(progress)));
           },
           nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
-          nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+          nb::arg("threads").none() = 0, nb::arg("path") = "automatic",
+          nb::arg("progress") = nb::none(),
           nb::sig(
               "def count(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, "
               "*, threads: int = 0, path: BatchPath = 'automatic', progress: Progress = None) -> "

@@ -26,9 +26,13 @@ template <class F>
 Delta advance(Self& self, const Held<F>& now) {
   const PassageToBoth inside(self.gate, Passage::To::change, now.gate);
   self.check_no_exports();
+  const auto advanced = [&] {
+    Outside others_may_run;
+    return self.value.advance(now.value);
+  };
+  Delta changes = advanced();
   self.kinds.take(now.kinds);
-  Outside others_may_run;
-  return self.value.advance(now.value);
+  return changes;
 }
 
 template <class Function>
@@ -52,6 +56,7 @@ nb::bytes message_of(const Delta& delta) {
 
 nb::object replica_contains(const Replica& self, nb::object keys, nb::object out,
                             nb::handle threads) {
+  const unsigned most_threads = thread_number(threads);
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
     check_no_out(out);
@@ -63,8 +68,7 @@ nb::object replica_contains(const Replica& self, nb::object keys, nb::object out
   Answers answers(std::move(out), parts, parts.size, "?B");
   Run run(nb::none(), parts.size, bits->seed());
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
-    bits->contains(batch, answers.span().subspan(first, batch.size()),
-                   {.threads = thread_number(threads)});
+    bits->contains(batch, answers.span().subspan(first, batch.size()), {.threads = most_threads});
   });
   return std::move(answers).array<bool>();
 }
@@ -241,7 +245,7 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
           },
           nb::arg("whole"), "Begins with a whole filter. Raises Incompatible if it is not.")
       .def("contains", &replica_contains, nb::arg("keys").none(), nb::arg("out") = nb::none(),
-           nb::kw_only(), nb::arg("threads") = 0,
+           nb::kw_only(), nb::arg("threads").none() = 0,
            nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
                    "= None, *, threads: int = 0) -> Any"),
            "As BloomFilter.contains(). Keys that are in the filter before and after a delta are "

@@ -55,6 +55,7 @@ inline Size size_of(const Shape& shape) {
   const Plan chosen = plan(request);
   return {Growth::one(chosen.geometry), chosen};
 }
+
 /// A whole number from `least` to 2^64 - 1; as a float, too, such as 1e6. Throws InvalidArgument.
 inline std::uint64_t whole_number(nb::handle value, const char* what, std::uint64_t least) {
   std::uint64_t number = 0;

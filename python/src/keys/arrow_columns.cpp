@@ -198,8 +198,8 @@ class NarrowColumn final : public Column {
 /// string_view and binary_view: 16 bytes for each value, which hold it or say where it lies.
 class ViewColumn final : public Column {
  public:
-  ViewColumn(const ArrayView& view, Kept kept)
-      : view_(view), values_(view.values<Value>(1)), kept_(std::move(kept)) {
+  ViewColumn(const ArrayView& view, KindsOfKeys kind, Kept kept)
+      : view_(view), kind_(kind), values_(view.values<Value>(1)), kept_(std::move(kept)) {
     // Two buffers come first, the sizes of the others last.
     others_ = view.array->n_buffers - 3;
     if (others_ < 0) broken("a column of views has fewer than three buffers");
@@ -207,7 +207,7 @@ class ViewColumn final : public Column {
     if (others_ > 0 && !sizes_) broken("the sizes of the buffers of a column of views are missing");
   }
   std::size_t size() const noexcept override { return view_.size; }
-  KindsOfKeys kind() const noexcept override { return KindsOfKeys::text; }
+  KindsOfKeys kind() const noexcept override { return kind_; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
     room.views.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -246,6 +246,7 @@ class ViewColumn final : public Column {
   }
 
   ArrayView view_;
+  KindsOfKeys kind_;
   const Value* values_;
   const std::int64_t* sizes_;
   std::int64_t others_;
@@ -412,8 +413,11 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& vi
                                               column_of(*schema.dictionary, values, kept), kept);
   }
   if (view.size == 0 || type.values == Values::null) return std::make_unique<NullColumn>(view.size);
-  const auto plain = [&](const KeyBatch& keys) {
-    return plain_column(view.with_nulls(keys), {}, kept);
+  const std::string_view format = schema.format;
+  const bool is_text = format == "u" || format == "U" || format == "vu";
+  const KindsOfKeys of_bytes = is_text ? KindsOfKeys::text : KindsOfKeys::bytes;
+  const auto plain = [&](const KeyBatch& keys, KindsOfKeys kind) {
+    return plain_column(view.with_nulls(keys), kind, {}, kept);
   };
   switch (type.values) {
     case Values::int8:
@@ -425,17 +429,17 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& vi
     case Values::uint16:
       return std::make_unique<NarrowColumn<std::uint16_t, std::uint32_t>>(view, kept);
     case Values::int32:
-      return plain(numbers<std::int32_t>(view));
+      return plain(numbers<std::int32_t>(view), KindsOfKeys::numbers);
     case Values::uint32:
-      return plain(numbers<std::uint32_t>(view));
+      return plain(numbers<std::uint32_t>(view), KindsOfKeys::numbers);
     case Values::wide:
-      return plain(numbers<std::uint64_t>(view));
+      return plain(numbers<std::uint64_t>(view), KindsOfKeys::numbers);
     case Values::bytes32:
-      return plain(strings<std::int32_t>(view));
+      return plain(strings<std::int32_t>(view), of_bytes);
     case Values::bytes64:
-      return plain(strings<std::int64_t>(view));
+      return plain(strings<std::int64_t>(view), of_bytes);
     case Values::view:
-      return std::make_unique<ViewColumn>(view, kept);
+      return std::make_unique<ViewColumn>(view, of_bytes, kept);
     case Values::fixed: {
       const auto* bytes = view.buffer<std::byte>(1);
       if (!bytes) broken("the buffer of the bytes is missing");
@@ -443,7 +447,8 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& vi
         broken(fmt::format("{} values of {} bytes", view.first + view.size, type.width));
       }
       return plain(KeyBatch::from_fixed({bytes + view.first * type.width, view.size * type.width},
-                                        type.width));
+                                        type.width),
+                   KindsOfKeys::bytes);
     }
     case Values::null:
       break;

@@ -140,7 +140,7 @@ std::unique_ptr<Column> integers(Items items, bool swapped) {
     if (!swapped && items.contiguous(alignof(T))) {
       const KeyBatch keys(std::span(reinterpret_cast<const T*>(items.item(0)), items.size()));
       const auto memory = items.memory();
-      return plain_column(keys, memory, std::move(items).release());
+      return plain_column(keys, KindsOfKeys::numbers, memory, std::move(items).release());
     }
   }
   return std::make_unique<IntegerColumn<T>>(std::move(items), swapped);
@@ -168,7 +168,7 @@ class PaddedColumn final : public Column {
  public:
   explicit PaddedColumn(Items items) : items_(std::move(items)) {}
   std::size_t size() const noexcept override { return items_.size(); }
-  KindsOfKeys kind() const noexcept override { return KindsOfKeys::text; }
+  KindsOfKeys kind() const noexcept override { return KindsOfKeys::bytes; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
     room.views.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -192,7 +192,7 @@ class ApartColumn final : public Column {
  public:
   explicit ApartColumn(Items items) : items_(std::move(items)) {}
   std::size_t size() const noexcept override { return items_.size(); }
-  KindsOfKeys kind() const noexcept override { return KindsOfKeys::text; }
+  KindsOfKeys kind() const noexcept override { return KindsOfKeys::bytes; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
     room.views.resize(count);
     for (std::size_t i = 0; i < count; ++i)
@@ -307,7 +307,8 @@ std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer) {
                     view.ndim == 0 ? "use its item()" : "flatten it, for example by ravel()"));
   }
   if (view.shape[0] == 0) {  // whose type says little: numpy.array([]) is of float64
-    return plain_column(KeyBatch(std::span<const std::uint64_t>()), {}, std::move(buffer));
+    return plain_column(KeyBatch(std::span<const std::uint64_t>()), KindsOfKeys::none, {},
+                        std::move(buffer));
   }
   const std::string_view is_signed = "bhilqn", is_unsigned = "BHILQN";
   const bool known = is_signed.find(format.code) != std::string_view::npos ||
@@ -328,7 +329,7 @@ std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer) {
     const std::span data(reinterpret_cast<const std::byte*>(items.item(0)),
                          items.size() * items.width());
     const KeyBatch keys = KeyBatch::from_fixed(data, items.width());
-    return plain_column(keys, data, std::move(items).release());
+    return plain_column(keys, KindsOfKeys::bytes, data, std::move(items).release());
   }
   const Items items(std::move(buffer));
   if (format.code == 'd' && items.width() == sizeof(double)) refuse_if_whole(items, format.swapped);

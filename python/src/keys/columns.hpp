@@ -40,7 +40,7 @@ class Column {
   virtual ~Column() = default;
 
   virtual std::size_t size() const noexcept = 0;
-  /// What its keys are: numbers or text (which bytes are, too); none if all are null.
+  /// What its keys are; none if that is not known because there are none.
   virtual KindsOfKeys kind() const noexcept = 0;
   /// The most keys that one batch should have, so that converting them takes little memory.
   virtual std::size_t most_at_once() const noexcept { return kConverted; }
@@ -73,12 +73,11 @@ template <class Owner>
 class PlainColumn final : public Column {
  public:
   /// `memory`: where all of the keys lie; empty if that is not known.
-  PlainColumn(const KeyBatch& keys, std::span<const std::byte> memory, Owner owner)
-      : keys_(keys), memory_(memory), owner_(std::move(owner)) {}
+  PlainColumn(const KeyBatch& keys, KindsOfKeys kind, std::span<const std::byte> memory,
+              Owner owner)
+      : keys_(keys), kind_(kind), memory_(memory), owner_(std::move(owner)) {}
   std::size_t size() const noexcept override { return keys_.size(); }
-  KindsOfKeys kind() const noexcept override {
-    return keys_.kind() <= KeyBatch::Kind::i32 ? KindsOfKeys::numbers : KindsOfKeys::text;
-  }
+  KindsOfKeys kind() const noexcept override { return kind_; }
   std::size_t most_at_once() const noexcept override { return ~std::size_t{0}; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room&) const override {
     return keys_.slice(first, count);
@@ -89,14 +88,15 @@ class PlainColumn final : public Column {
 
  private:
   KeyBatch keys_;
+  KindsOfKeys kind_;
   std::span<const std::byte> memory_;
   Owner owner_;
 };
 
 template <class Owner>
-std::unique_ptr<Column> plain_column(const KeyBatch& keys, std::span<const std::byte> memory,
-                                     Owner owner) {
-  return std::make_unique<PlainColumn<Owner>>(keys, memory, std::move(owner));
+std::unique_ptr<Column> plain_column(const KeyBatch& keys, KindsOfKeys kind,
+                                     std::span<const std::byte> memory, Owner owner) {
+  return std::make_unique<PlainColumn<Owner>>(keys, kind, memory, std::move(owner));
 }
 
 /// The parts of a chunked array, of a stream or of an iterator, one after another.

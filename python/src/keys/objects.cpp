@@ -17,7 +17,6 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
-/// What a column of objects holds, once the first has shown it.
 /// Python objects, taken one after another: numbers as they are, text and bytes as their hashes, so
 /// that no object is needed afterwards, and their memory is touched once.
 class Objects final : public Column {
@@ -37,8 +36,9 @@ class Objects final : public Column {
     // Ctrl-C in a long list.
     if (values_.size() % 65'536 == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
   }
-  /// What its keys, and those before it, are.
-  KindsOfKeys kind() const noexcept override { return kind_; }
+  KindsOfKeys kind() const noexcept override { return has_bytes_ ? KindsOfKeys::bytes : kind_; }
+  /// The same, for the keys that follow: text and bytes may be in one column.
+  KindsOfKeys family() const noexcept { return kind_; }
   /// Call it after the last.
   void finish() {
     hashes_ = kind_ == KindsOfKeys::text;
@@ -60,7 +60,10 @@ class Objects final : public Column {
   std::uint64_t value_of(PyObject* item) {
     if (PyUnicode_Check(item)) return hash_of(item, text_of(item));
     if (PyLong_CheckExact(item)) return number(item, number_of(item));
-    if (PyBytes_Check(item)) return hash_of(item, bytes_of(item));
+    if (PyBytes_Check(item)) {
+      has_bytes_ = true;
+      return hash_of(item, bytes_of(item));
+    }
     const nb::object kept = nb::borrow(item);  // from here on, the item's own code may drop it
     if (is_null(item)) {
       null_at_.push_back(values_.size());
@@ -90,7 +93,7 @@ class Objects final : public Column {
   const std::uint64_t seed_;
   const std::size_t first_;
   KindsOfKeys kind_;
-  bool hashes_ = false;
+  bool hashes_ = false, has_bytes_ = false;
   std::vector<std::uint64_t> values_;
   std::vector<std::size_t> null_at_;
   std::vector<std::byte> validity_;
@@ -127,7 +130,7 @@ class Iterator final : public KeySource {
       column->take(item.ptr());
     }
     column->finish();
-    kind_ = column->kind();
+    kind_ = column->family();
     seen_ += column->size();
     return column->size() > 0 ? std::move(column) : nullptr;
   }

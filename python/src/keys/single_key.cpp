@@ -49,7 +49,11 @@ std::string refusal(PyObject* object) {
   }
   const std::string type(type_name(object));
   const char* instead = "";
-  if (object == Py_None || type == "NAType" || type == "NaTType") {
+  if (type == "NaTType") {
+    return fmt::format("{}: a missing timestamp, and timestamps are no keys; give None",
+                       shown(object));
+  }
+  if (object == Py_None || type == "NAType") {
     return fmt::format("{} is no key: only columns of keys may have missing ones", shown(object));
   }
   if (type == "UUID") {
@@ -89,7 +93,7 @@ std::string_view text_of(PyObject* object) {
   PyErr_Clear();
   throw InvalidKey(fmt::format(
       "{} has a lone surrogate, which UTF-8 cannot hold: encode it, for example by encode('utf-8', "
-      "'surrogateescape')",
+      "'surrogatepass')",
       shown(object)));
 }
 
@@ -125,17 +129,17 @@ bool is_null(PyObject* object) {
 
 bool is_single_key(PyObject* object, SingleKey& key) {
   if (PyLong_CheckExact(object)) {
-    key = {true, number_of(object), {}};
+    key = {KindsOfKeys::numbers, number_of(object), {}};
   } else if (PyUnicode_Check(object)) {
-    key = {false, 0, text_of(object)};
+    key = {KindsOfKeys::text, 0, text_of(object)};
   } else if (PyBytes_Check(object)) {
-    key = {false, 0, bytes_of(object)};
+    key = {KindsOfKeys::bytes, 0, bytes_of(object)};
   } else if (PyBool_Check(object) || PyFloat_Check(object) || object == Py_None) {
     throw InvalidKey(refusal(object));
   } else if (PyIndex_Check(object) && !PySequence_Check(object)) {
     const nb::object number = nb::steal(PyNumber_Index(object));
     if (!number.is_valid()) throw nb::python_error();
-    key = {true, number_of(number.ptr()), {}};
+    key = {KindsOfKeys::numbers, number_of(number.ptr()), {}};
   } else if (!PySequence_Check(object) && dtype_kind(object) != 0 &&
              !nb::hasattr(object, "__len__")) {
     throw InvalidKey(refusal(object));  // numpy.float32, numpy.datetime64 …

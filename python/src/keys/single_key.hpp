@@ -14,15 +14,14 @@ namespace scbf::python {
 
 /// A single key, valid as long as the object that it was taken from.
 struct SingleKey {
-  bool is_number;
+  KindsOfKeys kind;
   std::uint64_t number;
   std::string_view bytes;
 
-  KindsOfKeys kind() const noexcept { return is_number ? KindsOfKeys::numbers : KindsOfKeys::text; }
   /// Calls the function with the number or with the bytes.
   template <class Function>
   decltype(auto) visit(Function&& function) const {
-    return is_number ? function(number) : function(bytes);
+    return kind == KindsOfKeys::numbers ? function(number) : function(bytes);
   }
 };
 
