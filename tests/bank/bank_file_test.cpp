@@ -373,7 +373,8 @@ TEST(HostileBank, MessagesNameTheFieldOfAGeometry) {
   expect_refused(blocks, 72, 8, "probes 8: must be 16 in layout split_block");
   expect_refused(ranked, 72, 3, "probes 3: must be 4 in layout ranked");
   expect_refused(ranked, 76, 64, "positions 64: must be 65 to 112");
-  expect_refused(Growth::fixed(Geometry::split(4, 100), 2), 20, 3, "positions 0: must be 65");
+  expect_refused(Growth::fixed(Geometry::split(4, 100), 2), 20, 3,
+                 "layout 3 (ranked) of a fixed growth: must be 1 (split)");
 }
 
 TEST(HostileBank, MembersThatDoNotFit) {
