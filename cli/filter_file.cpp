@@ -70,14 +70,6 @@ std::string write_notes(const FilterNotes& notes) {
   return json.dump();
 }
 
-void note_kind(FilterBase& filter, std::optional<KeyKind> kind) {
-  const FilterNotes notes = read_notes(filter.metadata());
-  if (!notes.kind || !kind || *notes.kind == *kind) return;
-  Json json = metadata_as_json(filter.metadata());
-  json.erase("keys");
-  filter.set_metadata(json.dump());
-}
-
 KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const std::string& file) {
   if (keys.kind && notes.kind && *keys.kind != *notes.kind && !keys.force) {
     throw UsageError(fmt::format(
@@ -256,9 +248,10 @@ AnyBank load_bank(const std::string& file, const std::string& path,
 BankFileInfo info_of_bank(const std::string& file, const std::string& path) {
   const AnyFileInfo info = read_any_file_info(path);
   if (const auto* const bank = std::get_if<BankFileInfo>(&info)) return *bank;
-  if (std::get<FileInfo>(info).is_delta) return read_bank_file_info(path);  // throws
-  throw Incompatible(
-      fmt::format("{}: a filter, and no bank: 'scbf query' asks it", display_name(file)));
+  throw Incompatible(fmt::format("{}: a {}", display_name(file),
+                                 std::get<FileInfo>(info).is_delta
+                                     ? "delta, and no bank: 'scbf apply' applies it"
+                                     : "filter, and no bank: 'scbf query' asks it"));
 }
 
 }  // namespace

@@ -34,9 +34,6 @@ FilterNotes read_notes(const std::string& metadata);
 Json metadata_as_json(const std::string& metadata);
 std::string write_notes(const FilterNotes& notes);
 
-/// Keys of this kind are now in the filter, too: if its metadata say that it has others, by
-/// --force, they say nothing of kinds any more.
-void note_kind(FilterBase& filter, std::optional<KeyKind> kind);
 /// How to read keys: as the kind that --keys gives, else the one that the filter was built from,
 /// else lines. Throws UsageError if --keys contradicts the filter, unless --force is given.
 KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const std::string& file);

@@ -218,7 +218,6 @@ int insert_into(OneFilter filter, bool compressed, Destination to, const InsertO
   }
   const auto insert = [&](auto how) {
     sum = insert_or_refuse(session.filter, refusal, how);
-    if (sum.inserted > 0) note_kind(session.filter, session.reader.format().kind);
     check_rate(session.filter, options.most_fpr, refusal);
   };
   if (list) {

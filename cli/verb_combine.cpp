@@ -90,7 +90,6 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
     const auto other = open_other<OneFilter>(name, options.run);
     check_kinds(read_notes(filter.metadata()), options.file, read_notes(other.metadata()), name,
                 options.force);
-    note_kind(filter, read_notes(other.metadata()).kind);
     try {
       combine(filter, other, report);
     } catch (const Incompatible& error) {

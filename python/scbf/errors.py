@@ -109,8 +109,8 @@ class OverfullWarning(UserWarning):
 
 
 class KeyKindWarning(UserWarning):
-    """A filter that holds only numbers is asked for text, or the other way round: 5 and ``'5'`` are two keys,
-    so nearly every answer is no. Issued once per filter, if it is known what the filter holds: because it was made
+    """A filter that holds only numbers was asked for text, or the other way round, and none of it was found: 5
+    and ``'5'`` are two keys. Issued once per filter, if it is known what the filter holds: because it was made
     empty here, or built by the command. Bytes may be either."""
 
 

@@ -34,14 +34,6 @@ struct Held {
 
   explicit Held(Value&& from) : value(std::move(from)) {}
 
-  /// Keys of these kinds have been inserted into the filter. Drops the kind of keys from the notes
-  /// in its metadata if that is no longer all. Under Passage::To::change.
-  void note_inserted(KindsOfKeys inserted) {
-    if (kinds.inserted(inserted)) value.set_metadata(without_kind(value.metadata()));
-  }
-  void note_merged(const KeyKinds& others) {
-    if (kinds.join(others)) value.set_metadata(without_kind(value.metadata()));
-  }
   /// A filter made of another has its plan, and its kinds of keys.
   template <class Other>
   void take_notes_of(const Held<Other>& other) noexcept {

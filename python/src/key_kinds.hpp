@@ -3,10 +3,12 @@
 // the text "5" are two keys.
 #pragma once
 
+#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace scbf::python {
 
@@ -18,79 +20,68 @@ constexpr KindsOfKeys operator|(KindsOfKeys a, KindsOfKeys b) noexcept {
 }
 
 /// The kinds that a filter holds, if they are known: those of its insertions since it was made
-/// empty, and the one that the command noted in its metadata. Any number of threads may use it.
+/// empty, or the one that the command noted in its metadata. Any number of threads may use it.
 class KeyKinds {
  public:
   /// The filter has come from elsewhere.
-  void forget() noexcept { state_.store(0, std::memory_order_relaxed); }
-  /// It has just been made, or emptied. What its metadata note stays.
-  void begin_empty() noexcept {
-    state_.store((state() & kNoted) | kKnown, std::memory_order_relaxed);
-  }
-  /// It is what its metadata note.
+  void forget() noexcept { state_.fetch_and(kWarned, std::memory_order_relaxed); }
+  /// It has just been made, or emptied.
+  void begin_empty() noexcept { state_.store(kKnown, std::memory_order_relaxed); }
+  /// It has come with this note.
   void begin_with(KindsOfKeys noted) noexcept {
-    state_.store(bits(noted) | bits(noted) << kNotedShift | kKnown, std::memory_order_relaxed);
+    state_.store(bits(noted) | kKnown | kNoted, std::memory_order_relaxed);
   }
-  /// It has been made of another, with its metadata.
+  /// It has been made of another.
   void take(const KeyKinds& other) noexcept {
     state_.store(other.state() & ~kWarned, std::memory_order_relaxed);
   }
-
-  // Both return whether the metadata note a kind, and that is no longer all.
-
-  /// Another filter has been merged into it.
-  [[nodiscard]] bool join(const KeyKinds& other) noexcept {
-    if ((other.state() & kKnown) != 0)
-      return inserted(static_cast<KindsOfKeys>(other.state() & kKinds));
-    state_.fetch_and(~kKnown, std::memory_order_relaxed);
-    return drop_note();
+  /// It has become what the other is.
+  void follow(const KeyKinds& other) noexcept {
+    const std::uint32_t warned = state() & kWarned;
+    state_.store((other.state() & ~kWarned) | warned, std::memory_order_relaxed);
   }
-  [[nodiscard]] bool inserted(KindsOfKeys kinds) noexcept {
-    const std::uint32_t before = state();
-    if ((before & bits(kinds)) != bits(kinds)) {
+  /// Another filter has been merged into it.
+  void join(const KeyKinds& other) noexcept {
+    if ((other.state() & kKnown) == 0) return forget();
+    inserted(static_cast<KindsOfKeys>(other.state() & kKinds));
+  }
+  void inserted(KindsOfKeys kinds) noexcept {
+    if ((state() & bits(kinds)) != bits(kinds)) {
       state_.fetch_or(bits(kinds), std::memory_order_relaxed);
     }
-    const std::uint32_t noted = (before & kNoted) >> kNotedShift;
-    return noted != 0 && (bits(kinds) & ~noted) != 0 && drop_note();
   }
 
-  /// Warns, once, if keys were asked for that are no keys of the filter: text of a filter of
-  /// numbers, or the other way round. With Python's global lock. Throws python_error if warnings
-  /// are errors.
-  void asked_for(KindsOfKeys kinds) const {
-    const std::uint32_t now = state();
-    const std::uint32_t held = now & kKinds;
-    const bool strange = held == kNumbers ? kinds == KindsOfKeys::text
-                                          : held == kText && kinds == KindsOfKeys::numbers;
-    if (strange && (now & kKnown) != 0 &&
-        (state_.fetch_or(kWarned, std::memory_order_relaxed) & kWarned) == 0) {
-      warn(kinds);
-    }
+  /// Warns, once, if none of the keys was found that were asked for, and they are not of the
+  /// filter's kind: text of a filter of numbers, or the other way round. With Python's global lock.
+  /// Throws python_error if warnings are errors.
+  void none_found(KindsOfKeys asked) const {
+    const std::uint32_t now = state(), held = now & kKinds;
+    const bool strange = held == bits(KindsOfKeys::numbers)
+                             ? asked == KindsOfKeys::text
+                             : held == bits(KindsOfKeys::text) && asked == KindsOfKeys::numbers;
+    if (!strange || (now & kKnown) == 0) return;
+    if ((state_.fetch_or(kWarned, std::memory_order_relaxed) & kWarned) != 0) return;
+    warn(asked, (now & kNoted) != 0);
   }
 
  private:
-  static constexpr std::uint32_t kKinds = 7, kNotedShift = 3, kNoted = kKinds << kNotedShift,
-                                 kKnown = 64, kWarned = 128;
-  static constexpr auto kNumbers = static_cast<std::uint32_t>(KindsOfKeys::numbers),
-                        kText = static_cast<std::uint32_t>(KindsOfKeys::text);
+  static constexpr std::uint32_t kKinds = 7, kKnown = 8, kNoted = 16, kWarned = 32;
   static constexpr std::uint32_t bits(KindsOfKeys kinds) noexcept {
     return static_cast<std::uint32_t>(kinds);
   }
   std::uint32_t state() const noexcept { return state_.load(std::memory_order_relaxed); }
-  bool drop_note() noexcept {
-    return (state_.fetch_and(~kNoted, std::memory_order_relaxed) & kNoted) != 0;
-  }
-  static void warn(KindsOfKeys kinds) {
+  static void warn(KindsOfKeys asked, bool noted) {
+    const bool text = asked == KindsOfKeys::text;
+    const std::string holds = noted ? fmt::format("the command built the filter of {}",
+                                                  text ? "numbers" : "lines of text")
+                                    : fmt::format("the filter holds {}", text ? "numbers" : "text");
+    const std::string warning =
+        fmt::format("{}, it was asked for {}, and has none of it: 5 and '5' are two keys; make {}",
+                    holds, text ? "text" : "numbers",
+                    text ? "numbers of the text, for example by astype('int64')"
+                         : "text of the numbers, for example by astype(str)");
     const auto category = nanobind::module_::import_("scbf.errors").attr("KeyKindWarning");
-    if (PyErr_WarnEx(category.ptr(),
-                     kinds == KindsOfKeys::text
-                         ? "the filter holds numbers, and is asked for text: 5 and '5' are two "
-                           "keys; make numbers of the text, for example by astype('int64')"
-                         : "the filter holds text, and is asked for numbers: 5 and '5' are two "
-                           "keys; make text of the numbers, for example by astype(str)",
-                     1) != 0) {
-      throw nanobind::python_error();
-    }
+    if (PyErr_WarnEx(category.ptr(), warning.c_str(), 1) != 0) throw nanobind::python_error();
   }
 
   mutable std::atomic<std::uint32_t> state_{0};

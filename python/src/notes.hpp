@@ -18,7 +18,5 @@ struct Notes {
 
 /// Empty where the metadata are anything but such notes.
 Notes read_notes(const std::string& metadata);
-/// The metadata, which are notes, without the kind of keys.
-std::string without_kind(const std::string& metadata);
 
 }  // namespace scbf::python

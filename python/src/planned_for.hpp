@@ -29,6 +29,10 @@ class PlannedFor {
     fpr_ = fpr;
     look_at_.store(capacity, std::memory_order_relaxed);
   }
+  /// The filter has been emptied. If it has warned, it stays quiet.
+  void begin_again() noexcept {
+    if (is_set() && look_at_.load(std::memory_order_relaxed) != kNever) set(capacity_, fpr_);
+  }
   void take(const PlannedFor& other) noexcept {
     if (other.capacity_ > 0) set(other.capacity_, other.fpr_);
   }

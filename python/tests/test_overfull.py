@@ -95,10 +95,30 @@ def test_members_of_a_bank() -> None:
         bank.insert_each(np.full(2000, third), keys(0, 2000))
     with pytest.warns(scbf.OverfullWarning, match=WARNING):
         bank.copy_member(first).insert(keys(4000, 1))
+    other = scbf.Filter(geometry=scbf.plan(1000, 0.01).geometry)
+    other.insert(keys(0, 3000))
+    merged = bank.add_member()
+    with pytest.warns(scbf.OverfullWarning, match=f"member {merged} of the bank"):
+        bank.merge(merged, other)
+    bank.insert(merged, keys(0, 9000))  # once
     bank.remove_member(first)
     assert bank.add_member() == first
     with pytest.warns(scbf.OverfullWarning, match=f"member {first} of the bank"):
         bank.insert(first, keys(0, 2000))
+
+
+def test_after_clearing() -> None:
+    filter, bank = scbf.Filter(1000, 0.01), scbf.Bank(1000, 0.01)
+    member = bank.add_member()
+    for _ in range(100):
+        filter.insert(keys(0, 1000))
+        bank.insert(member, keys(0, 1000))
+    filter.clear()
+    bank.clear(member)
+    with pytest.warns(scbf.OverfullWarning, match=WARNING):
+        filter.insert(keys(0, 5000))
+    with pytest.warns(scbf.OverfullWarning, match="member 0 of the bank"):
+        bank.insert(member, keys(0, 5000))
 
 
 @pytest.mark.usefixtures("as_errors")

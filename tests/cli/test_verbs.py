@@ -370,14 +370,7 @@ class MergeAndSubtract(CommandTest):
         self.scbf("build", "--keys", "u64", "--capacity", 1000, "-o", "n.scbf", stdin=b"8 bytes!")
         self.scbf("merge", "a.scbf", "n.scbf", code=CORRUPT)
         self.assertIn("--force", self.err)
-        self.assertIn(b'"keys":"lines"', self.read("a.scbf"))
         self.scbf("merge", "a.scbf", "n.scbf", "--force")
-        self.assertNotIn(b'"keys":', self.read("a.scbf"))  # which holds both kinds now
-        self.scbf("build", "--capacity", 100, "-o", "lines.scbf", stdin=b"a\n")
-        self.scbf("insert", "lines.scbf", "--keys", "decimal", "--force", stdin=b"")
-        self.assertIn(b'"keys":"lines"', self.read("lines.scbf"))
-        self.scbf("insert", "lines.scbf", "--keys", "decimal", "--force", stdin=b"5\n")
-        self.assertNotIn(b'"keys":', self.read("lines.scbf"))
 
 
 class Build(CommandTest):

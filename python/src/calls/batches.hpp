@@ -68,23 +68,28 @@ std::uint64_t seed_of(const Held<F>& self) {
 
 template <class F>
 bool contains_one(const Held<F>& self, const SingleKey& key) {
-  self.kinds.asked_for(key.kind);
-  const BriefPassage inside(self.gate, Passage::To::read);
-  return key.visit([&](auto k) { return self.value.contains(k); });
+  bool found = false;
+  {
+    const BriefPassage inside(self.gate, Passage::To::read);
+    found = key.visit([&](auto k) { return self.value.contains(k); });
+  }
+  if (!found) self.kinds.none_found(key.kind);
+  return found;
 }
 
-/// Calls ask(batch, number of its first key) for all pieces of keys that a filter is asked for, and
-/// warns if they are none of its kind.
+/// Calls ask(batch, number of its first key), which returns the number of hits, for all pieces of
+/// keys that a filter is asked for. Warns if there are no hits and the keys are not of its kind.
 template <class F, class Ask>
 void asking(const Held<F>& self, const Parts& parts, const CallOptions& options, Ask ask) {
   KindsOfKeys kinds = KindsOfKeys::none;
+  std::uint64_t hits = 0;
   {
     const Passage inside(self.gate, Passage::To::read);
     Run run(options.progress, parts.size, self.value.seed());
-    run.over(parts, ask);
+    run.over(parts, [&](const KeyBatch& batch, std::size_t first) { hits += ask(batch, first); });
     kinds = run.kinds();
   }
-  self.kinds.asked_for(kinds);
+  if (hits == 0) self.kinds.none_found(kinds);
 }
 
 template <class F>
@@ -98,7 +103,8 @@ nanobind::object contains(const Held<F>& self, nanobind::object keys, nanobind::
   const Parts parts(*keys_of(keys, seed_of(self)));
   Answers answers(std::move(out), parts, parts.size, "?B");
   asking(self, parts, options, [&](const KeyBatch& batch, std::size_t first) {
-    self.value.contains(batch, answers.span().subspan(first, batch.size()), options.batch);
+    return self.value.contains(batch, answers.span().subspan(first, batch.size()), options.batch)
+        .hits;
   });
   return std::move(answers).array<bool>();
 }
@@ -112,18 +118,19 @@ nanobind::object contains_bits(const Held<F>& self, nanobind::object keys, nanob
   std::vector<std::uint8_t> bytes;
   asking(self, parts, options, [&](const KeyBatch& batch, std::size_t first) {
     if (first % 8 == 0) {
-      self.value.contains_bits(batch, bits.subspan(first / 8, (batch.size() + 7) / 8),
-                               options.batch);
-      return;
+      return self.value
+          .contains_bits(batch, bits.subspan(first / 8, (batch.size() + 7) / 8), options.batch)
+          .hits;
     }
     // A part that begins inside a byte.
     bytes.resize(batch.size());
-    self.value.contains(batch, bytes, options.batch);
+    const std::uint64_t hits = self.value.contains(batch, bytes, options.batch).hits;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const std::size_t bit = first + i;
       if (bit % 8 == 0) bits[bit / 8] = 0;
       bits[bit / 8] = static_cast<std::uint8_t>(bits[bit / 8] | (bytes[i] << (bit % 8)));
     }
+    return hits;
   });
   return std::move(answers).array<std::uint8_t>();
 }
@@ -140,6 +147,7 @@ nanobind::object find(const Held<F>& self, nanobind::object keys, const CallOpti
     std::transform(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(hits),
                    found.begin() + static_cast<std::ptrdiff_t>(before),
                    [first](std::uint64_t i) { return i + first; });
+    return hits;
   });
   found.shrink_to_fit();
   return numpy_array<std::int64_t, std::uint64_t>(std::move(found));
@@ -179,7 +187,7 @@ struct Inserting {
   Inserting(const Inserting&) = delete;
   Inserting& operator=(const Inserting&) = delete;
   ~Inserting() {
-    if (self.value.keys_inserted() != before) self.note_inserted(kinds);
+    if (self.value.keys_inserted() != before) self.kinds.inserted(kinds);
   }
 
   Held<F>& self;
@@ -255,7 +263,7 @@ nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions&
   if (is_single_key(keys.ptr(), key)) {
     const BriefPassage inside(self.gate, Passage::To::change);
     key.visit([&](auto k) { self.value.insert(k); });
-    self.note_inserted(key.kind);
+    self.kinds.inserted(key.kind);
     is_due = self.planned.is_due(self.value.keys_inserted());
   } else {
     result = nanobind::cast(insert_from(keys, seed_of(self), options.progress,
@@ -280,7 +288,7 @@ nanobind::object insert_new(Held<F>& self, nanobind::object keys, nanobind::obje
     check_no_out(out);
     const BriefPassage inside(self.gate, Passage::To::change);
     result = nanobind::bool_(key.visit([&](auto k) { return self.value.insert_new(k); }));
-    if (nanobind::cast<bool>(result)) self.note_inserted(key.kind);
+    if (nanobind::cast<bool>(result)) self.kinds.inserted(key.kind);
     is_due = self.planned.is_due(self.value.keys_inserted());
   } else {
     const Parts parts(*keys_of(keys, seed_of(self)));

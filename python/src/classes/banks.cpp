@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,31 +35,43 @@ std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
   return self.value.add_member(Filter(filter->value));
 }
 
-/// A warning, once, if a member holds clearly more than planned; or nothing. Under
-/// Passage::To::change.
-std::string look_at_member(Self& self, std::uint32_t member) {
+/// A warning of a member that holds clearly more than planned.
+struct OverfullMember {
+  PlannedFor* planned = nullptr;  ///< null: it does not
+  std::string warning = {};
+
+  void warn() const {
+    if (planned != nullptr && planned->may_warn()) warn_overfull(warning);
+  }
+};
+
+/// Looks at a member, under Passage::To::change. The plan stays where it is as long as the bank.
+OverfullMember look_at_member(Self& self, std::uint32_t member) {
+  if (!self.planned.is_set()) return {};
   PlannedFor& planned = self.member_plans.try_emplace(member).first->second;
   if (!planned.is_set()) planned.take(self.planned);
   const StageView stage = self.value.stage(member, 0);
   if (!planned.is_due(stage.keys_inserted())) return {};
-  const std::string warning =
+  Outside others_may_run;
+  std::string warning =
       planned.look(stage, stage.keys_inserted(), fmt::format("member {} of the bank", member));
-  return !warning.empty() && planned.may_warn() ? warning : std::string();
+  if (warning.empty()) return {};
+  return {&planned, std::move(warning)};
 }
 
 InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
-  std::string warning;
+  OverfullMember overfull;
   const InsertReport report = insert_from(
       keys, seed_of(self), options.progress, [&](const Parts& parts, Run& run, InsertReport& sum) {
         const Passage inside(self.gate, Passage::To::change);
         change_in_pieces<MembersFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
           return self.value.insert(member, batch, options.batch);
         });
-        if (warning.empty()) warning = look_at_member(self, member);
+        if (overfull.planned == nullptr) overfull = look_at_member(self, member);
       });
-  warn_overfull(warning);
+  overfull.warn();
   return report;
 }
 
@@ -213,18 +224,22 @@ struct LeftOver {
 
 /// Also looks at the members that keys went into.
 InsertReport insert_each(Self& self, const EachKey& each, const CallOptions& options,
-                         std::vector<std::string>& warnings) {
+                         std::vector<OverfullMember>& overfull) {
   const Passage inside(self.gate, Passage::To::change);
   check_members(self.value, each.numbers);
   Run run(options.progress, each.parts.size, self.value.seed());
   InsertReport sum;
   LeftOver left;
+  std::vector<bool> given(self.planned.is_set() ? self.value.slots() : 0);
   // A member that is full does not keep the others from their keys.
   left.indices.reserve(each.parts.size);
   try {
     each.change<MembersFull>(self.value, run, sum,
                              [&](std::span<const MemberKeys> batches, const KeyBatch& piece,
                                  std::span<const std::uint32_t> own, std::size_t first) {
+                               for (const MemberKeys& batch : batches) {
+                                 if (!given.empty()) given[batch.member] = true;
+                               }
                                try {
                                  return self.value.insert(batches, options.batch);
                                } catch (const MembersFull& full) {
@@ -240,9 +255,10 @@ InsertReport insert_each(Self& self, const EachKey& each, const CallOptions& opt
     left.raise(full.done());
   }
   if (!left.why.empty()) left.raise(sum);
-  for (const std::uint32_t member : std::set(each.numbers.begin(), each.numbers.end())) {
-    if (std::string warning = look_at_member(self, member); !warning.empty()) {
-      warnings.push_back(std::move(warning));
+  for (std::uint32_t member = 0; member < given.size(); ++member) {
+    if (!given[member]) continue;
+    if (OverfullMember one = look_at_member(self, member); one.planned != nullptr) {
+      overfull.push_back(std::move(one));
     }
   }
   return sum;
@@ -251,9 +267,9 @@ InsertReport insert_each(Self& self, const EachKey& each, const CallOptions& opt
 InsertReport insert_each(Self& self, const nb::object& members, const nb::object& keys,
                          const CallOptions& options) {
   const EachKey each(self, members, keys);
-  std::vector<std::string> warnings;
-  const InsertReport report = insert_each(self, each, options, warnings);
-  for (const std::string& warning : warnings) warn_overfull(warning);
+  std::vector<OverfullMember> overfull;
+  const InsertReport report = insert_each(self, each, options, overfull);
+  for (const OverfullMember& member : overfull) member.warn();
   return report;
 }
 
@@ -309,7 +325,7 @@ True)");
             return changing(self, [&](Bank& bank) {
               auto taken = hold(bank.remove_member(member));
               taken->planned.take(self.planned);
-              self.member_plans.erase(member);
+              self.member_plans[member].take(self.planned);  // of whoever gets its number
               return taken;
             });
           },
@@ -384,15 +400,26 @@ Raises:
       .def(
           "merge",
           [](Self& self, std::uint32_t member, const Held<Filter>& other) {
-            const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
-            Outside others_may_run;
-            self.value.merge(member, other.value);
+            OverfullMember overfull;
+            {
+              const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
+              const auto merge_it = [&] {
+                Outside others_may_run;
+                self.value.merge(member, other.value);
+              };
+              merge_it();
+              overfull = look_at_member(self, member);
+            }
+            overfull.warn();
           },
           nb::arg("member"), nb::arg("other"), "Adds a Filter to a member, as Filter.merge().")
       .def(
           "clear",
           [](Self& self, std::uint32_t member) {
-            changing(self, [&](Bank& bank) { bank.clear(member); });
+            changing(self, [&](Bank& bank) {
+              bank.clear(member);
+              self.member_plans[member].begin_again();
+            });
           },
           nb::arg("member"), "Resets a member to one empty stage.")
       .def_prop_ro("nbytes", reading<Bank>([](const Bank& b) {

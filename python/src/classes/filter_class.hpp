@@ -81,8 +81,7 @@ Args:
     threads: at most this many; 0 for all of the machine.
     path: 'direct' or 'partitioned', instead of the one that is measured to be faster ('automatic'). Answers are
         the same.
-    progress: called with (keys done, keys in all) about four times a second; for an iterator, with
-        (keys done, None).
+    progress: called with (keys done, keys in all) about four times a second.
 Returns:
     an array of n bool (``out``, if that was given); for one key a bool. Null keys are False.
 Raises:
@@ -133,7 +132,8 @@ it sees the blocks before.
 
 Args:
     keys: see the package's documentation.
-    threads, path, progress: as in contains().
+    threads, path: as in contains().
+    progress: as in contains(); while an iterator is read, keys in all are None.
 Returns:
     an InsertReport; None for one key.
 Raises:
@@ -252,7 +252,7 @@ Raises:
              self.check_no_exports();
              Outside others_may_run;
              self.value.merge(other.value);
-             self.note_merged(other.kinds);
+             self.kinds.join(other.kinds);
            }
            warn_if_overfull(self);
          },
@@ -268,6 +268,7 @@ Raises:
             Outside others_may_run;
             self.value.clear();
             self.kinds.begin_empty();
+            self.planned.begin_again();
           },
           "Resets the filter to one empty stage.")
       .def(

@@ -39,30 +39,42 @@ nb::object remove(Self& self, nb::object keys, nb::object out,
       throw InvalidArgument(
           "out and most_absent are for columns; for one key, remove() says what became of it");
     }
-    self.kinds.asked_for(key.kind);
-    const BriefPassage inside(self.gate, Passage::To::change);
-    return nb::cast(key.visit([&](auto k) { return self.value.remove(k); }));
+    Removal verdict{};
+    {
+      const BriefPassage inside(self.gate, Passage::To::change);
+      verdict = key.visit([&](auto k) { return self.value.remove(k); });
+    }
+    if (verdict == Removal::absent) self.kinds.none_found(key.kind);
+    return nb::cast(verdict);
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
   const Verdicts verdicts(std::move(out), parts);
   RemoveReport sum;
-  KindsOfKeys kinds = KindsOfKeys::none;
-  {
+  const auto warn_if_none_found = [&](const RemoveReport& report) {
+    if (report.absent > 0 && report.removed + report.ambiguous == 0) {
+      self.kinds.none_found(parts.kinds());
+    }
+  };
+  const auto remove_all = [&] {
     const Passage inside(self.gate, Passage::To::change);
-    Run run(options.progress, parts.size, self.value.seed());
     if (most_absent) {
       options.batch.most_absent = *most_absent;
       sum = remove_together(self, parts, verdicts, options.batch);
-      if (sum.nulls < parts.size) kinds = parts.kinds();
-    } else {
-      change_in_pieces<RemovalStopped>(
-          parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
-            return self.value.remove(batch, verdicts.part(first, batch.size()), options.batch);
-          });
-      kinds = run.kinds();
+      return;
     }
+    Run run(options.progress, parts.size, self.value.seed());
+    change_in_pieces<RemovalStopped>(
+        parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
+          return self.value.remove(batch, verdicts.part(first, batch.size()), options.batch);
+        });
+  };
+  try {
+    remove_all();
+  } catch (const KeysAbsent& absent) {
+    warn_if_none_found(absent.report());
+    throw;
   }
-  self.kinds.asked_for(kinds);
+  warn_if_none_found(sum);
   return nb::cast(sum);
 }
 
@@ -70,14 +82,18 @@ nb::object count(const Self& self, nb::object keys, nb::object out, const CallOp
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
     check_no_out(out);
-    self.kinds.asked_for(key.kind);
-    const BriefPassage inside(self.gate, Passage::To::read);
-    return nb::int_(key.visit([&](auto k) { return self.value.count(k); }));
+    unsigned count = 0;
+    {
+      const BriefPassage inside(self.gate, Passage::To::read);
+      count = key.visit([&](auto k) { return self.value.count(k); });
+    }
+    if (count == 0) self.kinds.none_found(key.kind);
+    return nb::int_(count);
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
   Answers answers(std::move(out), parts, parts.size, "B");
   asking(self, parts, options, [&](const KeyBatch& batch, std::size_t first) {
-    self.value.count(batch, answers.span().subspan(first, batch.size()), options.batch);
+    return self.value.count(batch, answers.span().subspan(first, batch.size()), options.batch).hits;
   });
   return std::move(answers).array<std::uint8_t>();
 }

@@ -31,7 +31,7 @@ Delta advance(Self& self, const Held<F>& now) {
     return self.value.advance(now.value);
   };
   Delta changes = advanced();
-  self.kinds.take(now.kinds);
+  self.kinds.follow(now.kinds);
   return changes;
 }
 

@@ -143,9 +143,10 @@ void construct_filter(Self* self, const nb::object& capacity, std::optional<doub
                       std::optional<Geometry> geometry, bool bits, const nb::object& seed,
                       std::optional<int> device) {
   const Cell cell = bits ? Cell::bit : Cell::counter;
-  const Growth growth = growth_of({whole_number_or_none(capacity, "capacity"), fpr,
-                                   whole_number_or_none(memory_bytes, "memory_bytes"), layout,
-                                   geometry, std::nullopt, cell});
+  const Growth growth = size_of({whole_number_or_none(capacity, "capacity"), fpr,
+                                 whole_number_or_none(memory_bytes, "memory_bytes"), layout,
+                                 geometry, std::nullopt, cell})
+                            .growth;
   const Geometry shape = growth.first_geometry().with(cell);
   const std::uint64_t hash_seed = whole_number(seed, "seed", 0);
   const int on = device_of(device);
