@@ -201,6 +201,7 @@ class Deltas(CommandTest):
                                 (["apply", "f.scbf", "2.delta"], "'scbf project'"),
                                 (["apply", "published.scbf", "f.scbf"], "no delta"),
                                 (["query", "2.delta"], "a delta, from epoch 1 to 2"),
+                                (["find", "2.delta"], "a delta, and no bank: 'scbf apply' applies it"),
                                 (["insert", "2.delta"], "'scbf apply'"),
                                 (["merge", "f.scbf", "2.delta"], "a delta")):
             self.refused(*arguments, stdin=b"", code=CORRUPT, mentions=[said])
