@@ -61,9 +61,9 @@ class PlannedFor {
       return {};
     }
     return fmt::format(
-        "{} was made for {} keys at a false-positive rate of {:.3g} and holds {}: its rate is "
-        "about "
-        "{:.3g}; give it a larger capacity, or a growth, such as Growth.tightening({}, {:.3g})",
+        "{} was made for {} keys at a false-positive rate of {:.3g} and holds {}: "
+        "its rate is about {:.3g}; give it a larger capacity, or a growth, such as "
+        "Growth.tightening({}, {:.3g})",
         what, capacity_, fpr_,
         std::isfinite(keys) ? fmt::format("about {:.0f} distinct ones", keys) : "far more", rate,
         capacity_, fpr_);

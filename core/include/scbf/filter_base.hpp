@@ -115,11 +115,10 @@ class FilterBase {
   // clear it. Lookups change nothing; if they throw, answers are not valid.
 
   /// Adds 1 to the k counters of each valid key in the oldest stage with room, saturating at 15;
-  /// of bits, sets the k bits.
-  /// Cost: cache_lines_per_key() lines per key, read and written; a batch is cut where a stage
-  /// fills, with at most ⌈log2 counters⌉ + 1 cuts per stage. Throws FilterFull, which says how many
-  /// keys were inserted; with Growth::one only if a device runs out of memory in the middle of the
-  /// batch.
+  /// of bits, sets the k bits. Cost: cache_lines_per_key() lines per key, read and written; a batch
+  /// is cut where a stage fills, with at most ⌈log2 counters⌉ + 1 cuts per stage. Throws
+  /// FilterFull, which says how many keys were inserted; with Growth::one only if a device runs out
+  /// of memory in the middle of the batch.
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options = {});
 
   /// Inserts each key that the filter does not hold at its turn, and says which: out[i] = 1 if
@@ -240,9 +239,9 @@ class FilterBase {
 ///   while (read(batch)) bulk.insert(batch);
 ///   bulk.finish();
 ///
-/// The result is that of one insert of all keys at once, byte for byte. Keys are partitioned
-/// as they come, and added to the counters when BatchOptions::scratch_bytes are full; on a device
-/// they are added batch by batch.
+/// The result is that of one insert of all keys at once, byte for byte. Keys are partitioned as
+/// they come, and added to the counters when BatchOptions::scratch_bytes are full; on a device they
+/// are added batch by batch.
 ///
 /// From the first insert to finish(), any of the keys given so far may be in the counters, only
 /// this inserter may use the filter, and the scratch memory is in use. Every key that insert has
