@@ -75,6 +75,20 @@ TEST(TighteningStages, Capacities) {
   SCBF_EXPECT_THROW(grown_capacity(1, 2, 70), InvalidArgument, "stage 70");
 }
 
+// docs/primer.md, "When the number of keys is unknown".
+TEST(AmbiguousShare, OfFullStagesAtOnePerCent) {
+  const Growth growth = Growth::tightening(1'000'000, 0.01);
+  const auto share = [&](std::uint32_t stages) {
+    std::vector<StageLoad> loads;
+    for (std::uint32_t i = 0; i < stages; ++i) {
+      loads.push_back({1e6 * std::pow(growth.growth(), i), growth.stage(i).fpr});
+    }
+    return ambiguous_share(loads);
+  };
+  EXPECT_NEAR(share(2), 1.0 / 500, 0.0002);
+  EXPECT_NEAR(share(10), 0.0085, 0.0002);
+}
+
 TEST(AmbiguousShare, IsThatOfOtherStagesWeighedByKeys) {
   const StageLoad stages[] = {{100, 0.02}, {300, 0.01}, {0, 0.005}};
   EXPECT_NEAR(ambiguous_share(stages), (100 * (1 - 0.99 * 0.995) + 300 * (1 - 0.98 * 0.995)) / 400,

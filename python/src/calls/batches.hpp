@@ -31,7 +31,7 @@ namespace scbf::python {
 /// The number of threads to use. Throws InvalidArgument.
 inline unsigned thread_number(nanobind::handle threads) {
   PyObject* const object = threads.ptr();
-  if (PyLong_CheckExact(object)) {  // the usual case: nanobind takes 8 ns longer
+  if (PyLong_CheckExact(object)) {  // the usual case, without a detour
     int overflow = 0;
     const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (overflow == 0 && std::in_range<unsigned>(number)) return static_cast<unsigned>(number);
