@@ -15,9 +15,6 @@ class DeviceStore final : public CounterStore {
   DeviceStore(int device, std::uint64_t words);
   ~DeviceStore() override;
 
-  std::uint64_t* words() const noexcept override { return words_; }
-  bool on_host() const noexcept override { return false; }
-  bool writable() const noexcept override { return true; }
   void clear() override;
   void read(std::uint64_t first, std::span<std::uint64_t> out) const override;
   void write(std::uint64_t first, std::span<const std::uint64_t> in) override;
@@ -26,7 +23,6 @@ class DeviceStore final : public CounterStore {
  private:
   int device_;
   std::uint64_t count_;
-  std::uint64_t* words_ = nullptr;
 };
 
 }  // namespace scbf::cuda

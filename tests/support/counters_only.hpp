@@ -74,14 +74,11 @@ class CountersOnly final : public scbf::Backend {
   class Store final : public scbf::CounterStore {
    public:
     Store(std::unique_ptr<scbf::CounterStore> of, std::uint64_t words)
-        : of_(std::move(of)), size_(words) {
+        : CounterStore({.words = of->words()}), of_(std::move(of)), size_(words) {
       words_ += size_;
     }
     ~Store() override { words_ -= size_; }
 
-    std::uint64_t* words() const noexcept override { return of_->words(); }
-    bool on_host() const noexcept override { return true; }
-    bool writable() const noexcept override { return true; }
     void clear() override { of_->clear(); }
     void read(std::uint64_t first, std::span<std::uint64_t> out) const override {
       of_->read(first, out);

@@ -139,8 +139,10 @@ class HoldOpen {
 
 class FarStore final : public scbf::CounterStore {
  public:
-  FarStore(std::string_view memory, std::uint64_t words) : memory_(memory), pages_(words) {
-    far_pointers().add(memory_, pages_);
+  FarStore(std::string_view memory, std::uint64_t words)
+      : CounterStore({.on_host = false}), name_(memory), pages_(words) {
+    memory_.words = pages_.data();
+    far_pointers().add(name_, pages_);
     ++far_log().stores;
     far_log().allocated += words;
   }
@@ -149,9 +151,6 @@ class FarStore final : public scbf::CounterStore {
     --far_log().stores;
   }
 
-  std::uint64_t* words() const noexcept override { return pages_.data(); }
-  bool on_host() const noexcept override { return false; }
-  bool writable() const noexcept override { return true; }
   void clear() override {
     far_log().copy_may_fail();
     const HoldOpen hold(pages_);
@@ -171,7 +170,7 @@ class FarStore final : public scbf::CounterStore {
   }
   void copy_from(const scbf::CounterStore& other) override {
     far_log().copy_may_fail();
-    FarPages& from = far_pointers().pages(memory_, other.words());
+    FarPages& from = far_pointers().pages(name_, other.words());
     if (from.words() != pages_.words()) throw std::logic_error("far store: sizes differ");
     far_log().words_copied += from.words();
     const HoldOpen hold(pages_), hold_from(from);
@@ -186,7 +185,7 @@ class FarStore final : public scbf::CounterStore {
     far_log().copy_may_fail();
   }
 
-  std::string_view memory_;
+  std::string_view name_;  ///< of the memory
   mutable FarPages pages_;
 };
 

@@ -14,16 +14,15 @@ namespace scbf {
 class CounterStore {
  public:
   virtual ~CounterStore() = default;
-  CounterStore() = default;
   CounterStore(const CounterStore&) = delete;
   CounterStore& operator=(const CounterStore&) = delete;
 
   /// The words as the backend addresses them, 64-byte aligned. Dereference on the host only if
   /// on_host().
-  virtual std::uint64_t* words() const noexcept = 0;
-  virtual bool on_host() const noexcept = 0;
+  std::uint64_t* words() const noexcept { return memory_.words; }
+  bool on_host() const noexcept { return memory_.on_host; }
   /// False for a mapped file: then clear, write and copy_from must not be called.
-  virtual bool writable() const noexcept = 0;
+  bool writable() const noexcept { return memory_.writable; }
 
   /// Sets all words to zero.
   virtual void clear() = 0;
@@ -34,6 +33,19 @@ class CounterStore {
   virtual void write(std::uint64_t first, std::span<const std::uint64_t> in) = 0;
   /// Copies all words of a store of the same size in the same memory.
   virtual void copy_from(const CounterStore& other) = 0;
+
+ protected:
+  /// What the first three functions return. These are not virtual, because every operation on a
+  /// single key asks them.
+  struct Memory {
+    std::uint64_t* words = nullptr;
+    bool on_host = true;
+    bool writable = true;
+  };
+  CounterStore() noexcept = default;
+  explicit CounterStore(const Memory& memory) noexcept : memory_(memory) {}
+
+  Memory memory_;
 };
 
 }  // namespace scbf

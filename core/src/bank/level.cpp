@@ -83,7 +83,7 @@ void Level::drop_counters(const Backend& on) noexcept {
   for (std::optional<Stage>& stage : stages) {
     if (!stage) continue;
     stage->shape.geometry = stage->shape.geometry.with(Cell::bit);
-    stage->backend = &on;
+    stage->use(on);
     stage->store.reset();
   }
 }

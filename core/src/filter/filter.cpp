@@ -67,46 +67,55 @@ RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdic
 
 namespace {
 
-template <class Key>
-unsigned count_one(const FilterState& state, const Filter& filter, const Key& key) {
-  if (!state.on_host()) {
-    std::uint8_t answer = 0;
-    filter.count(one(key), {&answer, 1}, kOnThisThread);
-    return answer;
-  }
-  const std::uint64_t hash = hash_of(key, state.seed);
-  const CountKey count = state.backend->one_key(Cell::counter).count;
-  const Stage& first = state.stages[0];
-  if (state.stages.size() == 1) return count(first.geometry(), first.store->words(), hash);
-  const NewestFirst stages{state.stages};
-  fetch_keys(stages, {&hash, 1});
-  return sum_of_counts(stages, hash, count);
+unsigned count_in_stages(const std::vector<Stage>& stages, std::uint64_t hash) {
+  fetch_keys(NewestFirst{stages}, {&hash, 1});
+  unsigned sum = 0;
+  for (const Stage& stage : stages) sum += stage.count_one(hash);
+  return std::min(sum, kCounterMax);
 }
 
-template <class Key>
-Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
-  if (!state.on_host()) {
-    std::uint8_t verdict = 0;
-    filter.remove(one(key), {&verdict, 1}, kOnThisThread);
-    return static_cast<Removal>(verdict);
-  }
-  state.begin_change();
-  const std::uint64_t hash = hash_of(key, state.seed);
-  if (state.stages.size() == 1) {
-    return state.stages[0].remove_one(hash) ? Removal::removed : Removal::absent;
-  }
-  const HoldsKey holds = state.backend->one_key(Cell::counter).holds;
-  const NewestFirst newest_first{state.stages};
-  fetch_keys(newest_first, {&hash, 1});
+Removal remove_from_stages(std::vector<Stage>& stages, std::uint64_t hash) {
+  fetch_keys(NewestFirst{stages}, {&hash, 1});
   Stage* claimant = nullptr;
-  for (Stage& stage : state.stages) {
-    if (!holds(stage.geometry(), stage.store->words(), hash)) continue;
+  for (Stage& stage : stages) {
+    if (!stage.holds_one(hash)) continue;
     if (claimant != nullptr) return Removal::ambiguous;
     claimant = &stage;
   }
   if (claimant == nullptr) return Removal::absent;
   claimant->remove_one(hash);
   return Removal::removed;
+}
+
+template <class Key>
+unsigned count_one(const FilterState& state, const Filter& filter, const Key& key) {
+  if (!state.on_host()) [[unlikely]] {
+    return as_batch(key, [&filter](const KeyBatch& keys) {
+      std::uint8_t answer = 0;
+      filter.count(keys, {&answer, 1}, kOnThisThread);
+      return unsigned{answer};
+    });
+  }
+  const std::uint64_t hash = hash_of(key, state.seed);
+  if (state.stages.size() == 1) return state.stages[0].count_one(hash);
+  return count_in_stages(state.stages, hash);
+}
+
+template <class Key>
+Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
+  if (!state.on_host()) [[unlikely]] {
+    return as_batch(key, [&filter](const KeyBatch& keys) {
+      std::uint8_t verdict = 0;
+      filter.remove(keys, {&verdict, 1}, kOnThisThread);
+      return static_cast<Removal>(verdict);
+    });
+  }
+  state.begin_change();
+  const std::uint64_t hash = hash_of(key, state.seed);
+  if (state.stages.size() == 1) {
+    return state.stages[0].remove_one(hash) ? Removal::removed : Removal::absent;
+  }
+  return remove_from_stages(state.stages, hash);
 }
 
 }  // namespace
@@ -142,15 +151,14 @@ FilterRef Filter::ref() {
   return {stage.geometry(),
           stage.seed,
           stage.store->words(),
-          stage.backend->one_key(Cell::counter),
+          *stage.one_key,
           {&stage.keys_inserted, &stage.keys_removed, &stage.known_nonzero}};
 }
 
 ConstFilterRef Filter::ref() const {
   const FilterState& state = *state_;
   const Stage& stage = stage_to_view(state);
-  return {stage.geometry(), stage.seed, stage.store->words(),
-          stage.backend->one_key(Cell::counter)};
+  return {stage.geometry(), stage.seed, stage.store->words(), *stage.one_key};
 }
 
 // ---- the whole ----------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ void Stage::move_to(const Backend& other) {
   if (backend->memory() != other.memory()) {
     store = copied(*store, geometry().words(), *backend, other);
   }
-  backend = &other;
+  use(other);
 }
 
 ConstCounterView Stage::view_on(const Backend& other, std::unique_ptr<CounterStore>& copy) const {
@@ -114,20 +114,6 @@ InsertReport Stage::book(const KeyBatch& inserted) noexcept {
   const std::uint64_t nulls = inserted.nulls();
   keys_inserted += inserted.size() - nulls;
   return {inserted.size() - nulls, nulls};
-}
-
-void Stage::insert_one(std::uint64_t hash) noexcept {
-  known_nonzero.add(backend->one_key(geometry().cell()).add(geometry(), store->words(), hash));
-  ++keys_inserted;
-}
-
-bool Stage::remove_one(std::uint64_t hash) noexcept {
-  const std::uint32_t emptied =
-      backend->one_key(geometry().cell()).take(geometry(), store->words(), hash);
-  if (emptied == OneKey::kNotThere) return false;
-  known_nonzero.subtract(emptied);
-  ++keys_removed;
-  return true;
 }
 
 void Stage::insert_again(const KeyBatch& keys, BatchOptions options) {

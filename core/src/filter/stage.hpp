@@ -24,6 +24,7 @@ struct Stage {
   std::uint64_t seed;
   const Backend* backend;
   std::unique_ptr<CounterStore> store;  ///< in the memory of `backend`
+  const OneKey* one_key;                ///< of `backend`, for the stage's cells
   std::uint64_t keys_inserted = 0;
   std::uint64_t keys_removed = 0;
   /// An upper bound on the number of non-zero counters, which costs nothing. Maintained by
@@ -42,6 +43,7 @@ struct Stage {
         seed(with_seed),
         backend(&on),
         store(std::move(counters)),
+        one_key(&on.one_key(of_shape.geometry.cell())),
         nonzero_at_most(of_shape.geometry.counters()) {}
   /// Makes an empty stage.
   static Stage empty(const StageShape& shape, std::uint32_t index, std::uint64_t seed,
@@ -56,6 +58,11 @@ struct Stage {
   ~Stage() = default;
   /// As Filter::to.
   void move_to(const Backend& other);
+  /// The same for a backend that shares the memory.
+  void use(const Backend& other) noexcept {
+    backend = &other;
+    one_key = &other.one_key(geometry().cell());
+  }
   /// Takes over what is recorded of another stage with the same content: numbers of keys and of
   /// non-zero counters, metadata.
   void take_records_of(const Stage& other);
@@ -76,10 +83,25 @@ struct Stage {
   std::uint64_t insert_new(const KeyBatch& keys, std::uint8_t* out, const BatchOptions& options);
   /// Accounts for keys that the backend has inserted.
   InsertReport book(const KeyBatch& inserted) noexcept;
-  // One key, by its hash, in counters on the host.
-  void insert_one(std::uint64_t hash) noexcept;
+  // One key, by its hash, in counters on the host. Inline: a call is hardly longer than this.
+  bool holds_one(std::uint64_t hash) const noexcept {
+    return one_key->holds(geometry(), store->words(), hash);
+  }
+  unsigned count_one(std::uint64_t hash) const noexcept {
+    return one_key->count(geometry(), store->words(), hash);
+  }
+  void insert_one(std::uint64_t hash) noexcept {
+    known_nonzero.add(one_key->add(geometry(), store->words(), hash));
+    ++keys_inserted;
+  }
   /// Returns false, changing nothing, if one of its counters is 0.
-  bool remove_one(std::uint64_t hash) noexcept;
+  bool remove_one(std::uint64_t hash) noexcept {
+    const std::uint32_t emptied = one_key->take(geometry(), store->words(), hash);
+    if (emptied == OneKey::kNotThere) return false;
+    known_nonzero.subtract(emptied);
+    ++keys_removed;
+    return true;
+  }
   /// Inserts keys that were removed just before, in ever smaller pieces if memory is short.
   void insert_again(const KeyBatch& keys, BatchOptions options);
 

@@ -16,19 +16,8 @@ namespace scbf {
 
 // ---- state --------------------------------------------------------------------------------------
 
-bool FilterState::read_only() const noexcept {
-  return std::ranges::any_of(stages, &Stage::read_only);
-}
-
-void FilterState::check_writable() const {
-  if (read_only()) {
-    throw ReadOnly("the filter is mapped from a file, read-only: load the file to change it");
-  }
-}
-
-void FilterState::begin_change() {
-  check_writable();
-  epoch = {};
+void FilterState::throw_read_only() {
+  throw ReadOnly("the filter is mapped from a file, read-only: load the file to change it");
 }
 
 Stage FilterState::make_stage(std::uint32_t index) const {
@@ -81,24 +70,17 @@ std::uint64_t FilterState::contains(const KeyBatch& keys, std::uint8_t* out,
                     [&](auto views) { return backend->contains(views, keys, out, options); });
 }
 
-void FilterState::insert_hash(std::uint64_t hash) {
-  begin_change();
-  std::size_t s = 0;
-  if (growth.policy() != Growth::Policy::one) {
-    OwnStages own{*this};
-    s = stage_with_room(own, 0, {}, {});
-    book_key(stages[s]);
-  }
-  stages[s].insert_one(hash);
+void FilterState::insert_growing(std::uint64_t hash) {
+  OwnStages own{*this};
+  Stage& stage = stages[stage_with_room(own, 0, {}, {})];
+  book_key(stage);
+  stage.insert_one(hash);
 }
 
-bool FilterState::contains_hash(std::uint64_t hash) const {
-  const HoldsKey holds = backend->one_key(cell).holds;
-  const Stage& first = stages[0];
-  if (stages.size() == 1) return holds(first.geometry(), first.store->words(), hash);
-  const NewestFirst newest_first{stages};
-  fetch_keys(newest_first, {&hash, 1});
-  return any_holds(newest_first, hash, holds);
+bool FilterState::any_stage_holds(std::uint64_t hash) const {
+  fetch_keys(NewestFirst{stages}, {&hash, 1});
+  return std::any_of(stages.rbegin(), stages.rend(),
+                     [&](const Stage& stage) { return stage.holds_one(hash); });
 }
 
 // ---- what a filter is ---------------------------------------------------------------------------
@@ -203,7 +185,7 @@ void FilterState::move_to(const Backend& other) {
     for (const Stage& stage : stages) moved.push_back(stage.copy_on(other));
     stages = std::move(moved);
   }
-  for (Stage& stage : stages) stage.backend = &other;
+  for (Stage& stage : stages) stage.use(other);
   backend = &other;
 }
 

@@ -3,6 +3,7 @@
 // banks, which take filters apart and put them together.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,6 +18,13 @@
 #include "scbf/filter.hpp"
 
 namespace scbf {
+
+/// Calls ask with a batch of one key. Out of line, so that a call for one key on the host, which is
+/// short, makes no room for a batch.
+template <class Key, class Ask>
+[[gnu::noinline]] auto as_batch(Key key, Ask ask) {
+  return ask(one(key));
+}
 
 /// What a filter is made of. Functions have the contracts of FilterBase's, Filter's and
 /// BloomFilter's.
@@ -36,11 +44,18 @@ struct FilterState {
   static std::unique_ptr<FilterState> empty(const Growth& growth, Cell cell,
                                             const FilterOptions& options);
 
-  bool read_only() const noexcept;
+  bool read_only() const noexcept { return std::ranges::any_of(stages, &Stage::read_only); }
   /// Throws ReadOnly.
-  void check_writable() const;
+  void check_writable() const {
+    if (read_only()) [[unlikely]] {
+      throw_read_only();
+    }
+  }
   /// The same, before a change. Bits that change lose their epoch, unless a delta changes them.
-  void begin_change();
+  void begin_change() {
+    check_writable();
+    epoch = {};
+  }
   /// Are the counters in the memory of the process?
   bool on_host() const noexcept { return stages[0].store->on_host(); }
   /// Makes an empty stage of the growth's shape for this index.
@@ -56,15 +71,19 @@ struct FilterState {
   // One key: a std::uint64_t or a std::string_view.
   template <class Key>
   void insert_key(const Key& key) {
-    if (!on_host()) {
-      insert(one(key), kOnThisThread);
+    if (!on_host()) [[unlikely]] {
+      as_batch(key, [this](const KeyBatch& keys) { insert(keys, kOnThisThread); });
       return;
     }
     insert_hash(hash_of(key, seed));
   }
   template <class Key>
   bool insert_new_key(const Key& key) {
-    if (!on_host()) return insert_new(one(key), {}, kOnThisThread).inserted == 1;
+    if (!on_host()) [[unlikely]] {
+      return as_batch(key, [this](const KeyBatch& keys) {
+        return insert_new(keys, {}, kOnThisThread).inserted == 1;
+      });
+    }
     check_writable();
     const std::uint64_t hash = hash_of(key, seed);
     if (contains_hash(hash)) return false;
@@ -73,13 +92,24 @@ struct FilterState {
   }
   template <class Key>
   bool contains_key(const Key& key) const {
-    if (on_host()) return contains_hash(hash_of(key, seed));
-    std::uint8_t answer = 0;
-    return contains(one(key), &answer, kOnThisThread) == 1;
+    if (!on_host()) [[unlikely]] {
+      return as_batch(key, [this](const KeyBatch& keys) {
+        std::uint8_t answer = 0;
+        return contains(keys, &answer, kOnThisThread) == 1;
+      });
+    }
+    return contains_hash(hash_of(key, seed));
   }
   // The same by its hash, on the host.
-  void insert_hash(std::uint64_t hash);
-  bool contains_hash(std::uint64_t hash) const;
+  void insert_hash(std::uint64_t hash) {
+    begin_change();
+    if (growth.policy() == Growth::Policy::one) return stages[0].insert_one(hash);
+    insert_growing(hash);
+  }
+  bool contains_hash(std::uint64_t hash) const {
+    if (stages.size() == 1) return stages[0].holds_one(hash);
+    return any_stage_holds(hash);
+  }
 
   // ---- the whole
 
@@ -104,6 +134,11 @@ struct FilterState {
   void clear();
   void merge(const FilterState& other, const BatchOptions& options);
   bool equals(const FilterState& other) const;
+
+ private:
+  [[noreturn]] static void throw_read_only();
+  void insert_growing(std::uint64_t hash);
+  bool any_stage_holds(std::uint64_t hash) const;
 };
 
 /// Throws BackendUnavailable if the backend cannot work on such filters.

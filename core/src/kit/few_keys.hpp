@@ -25,7 +25,7 @@
 namespace scbf {
 
 /// Batches of at most this many keys are looked up this way (docs/performance_notes.md).
-inline constexpr std::size_t kFewKeys = 8;
+inline constexpr std::size_t kFewKeys = 16;
 /// Filters of at most this size together are assumed to lie in cache: nothing is prefetched.
 inline constexpr std::uint64_t kCachedBytes = 1u << 20;
 /// Slices of a `split` filter whose lines are prefetched. Later slices matter only for keys that
@@ -164,18 +164,25 @@ SCBF_INLINE void fetch_keys(const Filters& filters,
     return geometry.in_blocks() ? 1 : std::min(geometry.probes(), kSlicesAhead);
   };
   std::uint64_t bytes = 0, lines = 0;
-  for (std::size_t f = 0; f < filters.size(); ++f) {
-    const Geometry geometry = filters[f].geometry;
-    bytes += geometry.bytes();
-    lines += lines_of(geometry) * hashes.size();
+  const auto pays = [&] { return bytes > kCachedBytes && lines > 1; };
+  for (std::size_t f = 0; f < filters.size() && !pays(); ++f) {
+    const ConstCounterView& filter = filters[f];
+    bytes += filter.geometry.bytes();
+    lines += lines_of(filter.geometry) * hashes.size();
   }
-  if (bytes <= kCachedBytes || lines == 1) return;
+  if (!pays()) return;
   for (std::size_t f = 0; f < filters.size(); ++f) {
-    const ConstCounterView filter = filters[f];
+    const ConstCounterView& filter = filters[f];
+    const Geometry& geometry = filter.geometry;
     for (const std::uint64_t hash : hashes) {
-      for (std::uint32_t i = 0; i < lines_of(filter.geometry); ++i) {
-        const detail::Probe probe = detail::probe(filter.geometry, hash, i);
-        __builtin_prefetch(filter.words + detail::word_of(filter.geometry, probe));
+      if (geometry.in_blocks()) {  // ranked chooses the block as split_block does
+        const std::uint64_t block = detail::block_of(detail::place_in_group(geometry, hash, 0));
+        __builtin_prefetch(filter.words + geometry.block_word(block));
+        continue;
+      }
+      for (std::uint32_t i = 0; i < lines_of(geometry); ++i) {
+        const detail::Probe probe = detail::probe(geometry, hash, i);
+        __builtin_prefetch(filter.words + detail::word_of(geometry, probe));
       }
     }
   }
@@ -185,22 +192,10 @@ SCBF_INLINE void fetch_keys(const Filters& filters,
 template <class Filters>
 SCBF_INLINE bool any_holds(const Filters& filters, std::uint64_t hash, HoldsKey holds) noexcept {
   for (std::size_t f = 0; f < filters.size(); ++f) {
-    const ConstCounterView filter = filters[f];
+    const ConstCounterView& filter = filters[f];
     if (holds(filter.geometry, filter.words, hash)) return true;
   }
   return false;
-}
-
-/// The sum of the key's counts in all filters, at most 15.
-template <class Filters>
-SCBF_INLINE unsigned sum_of_counts(const Filters& filters, std::uint64_t hash,
-                                   CountKey count) noexcept {
-  unsigned sum = 0;
-  for (std::size_t f = 0; f < filters.size(); ++f) {
-    const ConstCounterView filter = filters[f];
-    sum += count(filter.geometry, filter.words, hash);
-  }
-  return std::min(sum, kCounterMax);
 }
 
 /// Backend::contains for at most kFewKeys keys. The backend passes in how to hash and to look up.

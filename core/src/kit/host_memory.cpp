@@ -44,7 +44,7 @@ HostMemory::HostMemory(std::uint64_t bytes) : bytes_(bytes) {
     address = aligned;
     ::madvise(reinterpret_cast<void*>(address), mapped_bytes_, MADV_HUGEPAGE);
   }
-  data_ = reinterpret_cast<void*>(address);
+  memory_.words = reinterpret_cast<std::uint64_t*>(address);
 }
 
 HostMemory HostMemory::sparse(std::uint64_t bytes) {
@@ -52,14 +52,14 @@ HostMemory HostMemory::sparse(std::uint64_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) throw std::bad_alloc();
-  memory.data_ = data;
+  memory.memory_.words = static_cast<std::uint64_t*>(data);
   memory.bytes_ = memory.mapped_bytes_ = bytes;
   return memory;
 }
 
 HostMemory::HostMemory(int file, const std::filesystem::path& path, std::uint64_t offset,
                        std::uint64_t bytes)
-    : bytes_(bytes), writable_(false) {
+    : CounterStore({.writable = false}), bytes_(bytes) {
   // Pages may be larger than the 4 KiB by which files are aligned: begin at the page.
   before_ = offset % static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   mapped_bytes_ = bytes + before_;
@@ -67,19 +67,19 @@ HostMemory::HostMemory(int file, const std::filesystem::path& path, std::uint64_
                             static_cast<off_t>(offset - before_));
   if (page == MAP_FAILED) throw detail::io_error(path, "cannot map", errno);
   ::madvise(page, mapped_bytes_, MADV_RANDOM);
-  data_ = static_cast<std::byte*>(page) + before_;
+  memory_.words = reinterpret_cast<std::uint64_t*>(static_cast<std::byte*>(page) + before_);
 }
 
 HostMemory::~HostMemory() {
-  if (data_ != nullptr) ::munmap(static_cast<std::byte*>(data_) - before_, mapped_bytes_);
+  if (words() == nullptr) return;
+  ::munmap(reinterpret_cast<std::byte*>(words()) - before_, mapped_bytes_);
 }
 
 void HostMemory::swap(HostMemory& other) noexcept {
-  std::swap(data_, other.data_);
+  std::swap(memory_, other.memory_);
   std::swap(bytes_, other.bytes_);
   std::swap(mapped_bytes_, other.mapped_bytes_);
   std::swap(before_, other.before_);
-  std::swap(writable_, other.writable_);
 }
 
 void HostMemory::clear() {

@@ -36,9 +36,6 @@ class HostMemory final : public CounterStore {
 
   std::uint64_t bytes() const noexcept { return bytes_; }
 
-  std::uint64_t* words() const noexcept override { return static_cast<std::uint64_t*>(data_); }
-  bool on_host() const noexcept override { return true; }
-  bool writable() const noexcept override { return writable_; }
   void clear() override;
   void read(std::uint64_t first, std::span<std::uint64_t> out) const override;
   void write(std::uint64_t first, std::span<const std::uint64_t> in) override;
@@ -47,11 +44,9 @@ class HostMemory final : public CounterStore {
  private:
   void swap(HostMemory& other) noexcept;
 
-  void* data_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::uint64_t mapped_bytes_ = 0;
-  std::uint64_t before_ = 0;  ///< bytes that are mapped before data_
-  bool writable_ = true;
+  std::uint64_t before_ = 0;  ///< bytes that are mapped before the words
 };
 
 }  // namespace scbf

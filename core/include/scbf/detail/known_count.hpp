@@ -28,14 +28,16 @@ class KnownCount {
   void forget() noexcept { learn(kUnknown); }
 
   // A change of the number, by one thread at a time. The sum of numbers is known if both are.
-  void add(std::optional<std::uint64_t> n) noexcept {
-    const std::optional<std::uint64_t> before = get();
-    learn(before && n ? *before + *n : kUnknown);
+  void add(std::uint64_t n) noexcept {
+    const std::uint64_t before = value();
+    if (before != kUnknown) learn(before + n);
   }
-  void subtract(std::optional<std::uint64_t> n) noexcept {
-    const std::optional<std::uint64_t> before = get();
-    learn(before && n ? *before - *n : kUnknown);
+  void subtract(std::uint64_t n) noexcept {
+    const std::uint64_t before = value();
+    if (before != kUnknown) learn(before - n);
   }
+  void add(std::optional<std::uint64_t> n) noexcept { n ? add(*n) : forget(); }
+  void subtract(std::optional<std::uint64_t> n) noexcept { n ? subtract(*n) : forget(); }
 
  private:
   std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
