@@ -8,7 +8,6 @@
 #include "cpu_simd/path_times.hpp"
 #include "cpu_simd/tuning.hpp"
 #include "kit/executor.hpp"
-#include "kit/few_keys.hpp"
 #include "kit/scratch.hpp"
 
 namespace scbf {
@@ -132,7 +131,6 @@ Choice choose_bulk(const Geometry& geometry, const BatchOptions& options) noexce
 Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t keys,
                      const BatchOptions& options) noexcept {
   const bool automatic = options.path == Path::automatic;
-  if (keys <= kFewKeys && options.path != Path::partitioned) return {Way::few, 1};
   if (filters.size() == 1) {
     return choose(Operation::lookup, filters[0].view.geometry, keys, options);
   }

@@ -16,7 +16,6 @@ namespace scbf {
 enum class Operation : std::uint8_t { lookup, insert, insert_new, remove };
 
 enum class Way : std::uint8_t {
-  few,          ///< too few keys for strips and their buffers to pay
   direct,       ///< strip by strip, with prefetching
   by_position,  ///< one filter, array by array, partition by partition
   by_hash,      ///< several filters together, in the order of the hashes

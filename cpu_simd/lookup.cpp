@@ -267,7 +267,6 @@ std::uint64_t look_up(std::span<const ConstFilterArrays> filters, const KeyBatch
             for (std::size_t i = 0; i < answers.size(); ++i) joined[i] |= answers[i];
           });
     case Way::by_position:
-    case Way::few:
     case Way::direct:
       break;
   }

@@ -48,6 +48,9 @@ class SimdBackend final : public Backend {
 
   NonzeroChange insert(CounterView view, const KeyBatch& keys,
                        const BatchOptions& options) const override {
+    if (are_few(keys, kFewChanges, options)) {
+      return insert_few(view, keys, key_by_key(view.geometry));
+    }
     const FilterArrays filter(kernels_, view);
     std::uint64_t filled = 0;
     run_faster(Operation::insert, view.geometry, keys, options,
@@ -59,6 +62,9 @@ class SimdBackend final : public Backend {
 
   NewKeys insert_new(CounterView view, const KeyBatch& keys, std::uint8_t* out,
                      const BatchOptions& options) const override {
+    if (are_few(keys, kFewChanges, options)) {
+      return insert_new_few(view, keys, key_by_key(view.geometry), out);
+    }
     const FilterArrays filter(kernels_, view);
     BatchOptions how = options;
     if (filter.arrays > kMostArraysByPosition) how.path = Path::direct;
@@ -77,12 +83,11 @@ class SimdBackend final : public Backend {
 
   std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                          std::uint8_t* out, const BatchOptions& options) const override {
+    if (!filters.empty() && are_few(keys, kFewKeys, options)) {
+      return contains_few(filters, keys, key_by_key(filters[0].geometry), out);
+    }
     return with_arrays(filters, keys, out, [&](std::span<const ConstFilterArrays> arrays) {
       Choice choice = choose_lookup(arrays, keys.size(), options);
-      if (choice.way == Way::few) {
-        return contains_few(filters, keys, kernels_.hash_u64,
-                            one_key(filters[0].geometry.cell()).holds, out);
-      }
       if (arrays.size() > 1) return look_up(arrays, keys, out, choice, options);
       std::uint64_t hits = 0;
       run_faster(Operation::lookup, filters[0].geometry, keys, options,
@@ -95,6 +100,10 @@ class SimdBackend final : public Backend {
 
   std::uint64_t count(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                       std::uint8_t* out, const BatchOptions& options) const override {
+    const std::size_t few = filters.size() > 1 ? kFewKeys : kFewChanges;
+    if (!filters.empty() && are_few(keys, few, options)) {
+      return count_few(filters, keys, key_by_key(filters[0].geometry), out);
+    }
     return with_arrays(filters, keys, out, [&](std::span<const ConstFilterArrays> arrays) {
       return count_keys(arrays, keys, out, options);
     });
@@ -103,6 +112,9 @@ class SimdBackend final : public Backend {
   RemoveCounts remove(std::span<const CounterView> filters, const KeyBatch& keys,
                       std::uint8_t* verdicts, std::span<RemovalChange> changes,
                       const BatchOptions& options) const override {
+    if (are_few(keys, filters.size() > 1 ? kFewKeys : kFewChanges, options)) {
+      return remove_few(filters, keys, key_by_key(filters[0].geometry), verdicts, changes);
+    }
     if (filters.size() > 1) return remove_from_several(*this, filters, keys, verdicts, changes);
     const FilterArrays filter(kernels_, filters[0]);
     ChangedKeys removed;
@@ -195,6 +207,15 @@ class SimdBackend final : public Backend {
   const RowKernels& rows() const noexcept override { return kernels_.rows; }
 
  private:
+  /// Too few keys for strips and their buffers to pay?
+  static bool are_few(const KeyBatch& keys, std::size_t most,
+                      const BatchOptions& options) noexcept {
+    return keys.size() <= most && options.path != Path::partitioned;
+  }
+  KeyByKey key_by_key(const Geometry& geometry) const noexcept {
+    return {kernels_.hash_u64, one_key(geometry.cell())};
+  }
+
   /// Calls look(arrays) with the filters as arrays; without filters, all answers are 0.
   template <class Look>
   std::uint64_t with_arrays(std::span<const ConstCounterView> filters, const KeyBatch& keys,

@@ -5,6 +5,7 @@
 // smaller and larger than kCachedBytes, and some lie in far memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <utility>
@@ -464,6 +465,75 @@ TEST_P(Stages, FewStringsAndHashes) {
       for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], want[first + i]);
     }
   }
+}
+
+/// Changes and counts in batches of this size, some keys null, against the same batches on the
+/// scalar backend. Both filters hold `inside`; of the keys asked for, some are in them.
+void expect_few_changes_as_scalar(Filter filter, const Keys& asked, std::size_t size) {
+  SCOPED_TRACE("batches of " + std::to_string(size));
+  Filter scalar = filter;
+  scalar.to("scalar");
+  std::vector<std::byte> validity(asked.size() / 8 + 1);
+  Random random(size);
+  for (auto& byte : validity) byte = static_cast<std::byte>(random() | random());
+  for (std::size_t first = 0; first + size <= std::min<std::size_t>(asked.size(), 600);
+       first += size) {
+    SCOPED_TRACE("from key " + std::to_string(first));
+    const KeyBatch some = KeyBatch(asked).with_validity(validity, 0).slice(first, size);
+    Answers own(size + 1, 0xCC), want(size);
+    const auto out = std::span(own).first(size);
+    const auto expect_equal_answers = [&] {
+      ASSERT_TRUE(std::equal(want.begin(), want.end(), own.begin()));
+      ASSERT_EQ(own.back(), 0xCC) << "written past the end";
+    };
+    ASSERT_EQ(filter.count(some, out).hits, scalar.count(some, want).hits);
+    expect_equal_answers();
+    const auto removed = filter.remove(some, out), removed_there = scalar.remove(some, want);
+    ASSERT_EQ(removed.removed, removed_there.removed);
+    ASSERT_EQ(removed.ambiguous, removed_there.ambiguous);
+    expect_equal_answers();
+    if (filter.backend().memory() == scbf::kHostMemory) {  // elsewhere there is no insert_new
+      const auto added = filter.insert_new(some, out), added_there = scalar.insert_new(some, want);
+      ASSERT_EQ(added.inserted, added_there.inserted);
+      expect_equal_answers();
+    }
+    ASSERT_EQ(filter.insert(some).inserted, scalar.insert(some).inserted);
+  }
+  EXPECT_TRUE(filter == scalar);
+  EXPECT_EQ(filter.keys_inserted(), scalar.keys_inserted());
+  EXPECT_EQ(filter.nonzero(), scalar.nonzero());
+}
+const std::size_t kFewSizes[] = {1,
+                                 2,
+                                 scbf::kFewChanges - 1,
+                                 scbf::kFewChanges,
+                                 scbf::kFewChanges + 1,
+                                 scbf::kFewKeys,
+                                 scbf::kFewKeys + 1};
+
+TEST(FewKeys, AreChangedAsManyAre) {
+  const Geometry geometries[] = {Geometry::split_block(1, 37), Geometry::split_block(3, 20),
+                                 Geometry::split(7, 1001),     Geometry::split(40, 300),
+                                 Geometry::ranked(82, 40, 10), Geometry::split_block(1, 20'000),
+                                 Geometry::split(9, 300'000)};
+  for (const scbf::Backend* backend : available_backends()) {
+    if (backend->memory() != scbf::kHostMemory) continue;
+    for (const Geometry& geometry : geometries) {
+      if (!backend->supports(geometry.layout())) continue;
+      SCOPED_TRACE(std::string(backend->name()) + ", " + geometry.describe());
+      Filter filter(geometry, {.seed = kSeed, .backend = backend->name()});
+      Keys asked = random_keys(600, 8);
+      filter.insert(KeyBatch(asked).slice(0, 250));
+      std::ranges::rotate(asked, asked.begin() + 100);
+      for (std::size_t i = 1; i < asked.size(); i += 7)
+        asked[i] = asked[i - 1];  // twice in a batch
+      for (const std::size_t size : kFewSizes) expect_few_changes_as_scalar(filter, asked, size);
+    }
+  }
+}
+
+TEST_P(Stages, FewKeysAreChangedAsManyAre) {
+  for (const std::size_t size : kFewSizes) expect_few_changes_as_scalar(filter, asked, size);
 }
 
 TEST_P(Stages, RemovalOfOneKeyEqualsABatch) {

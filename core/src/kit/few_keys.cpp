@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/few_keys.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace scbf {
@@ -25,19 +26,113 @@ const OneKey& Backend::one_key(Cell cell) const noexcept {
   return cell == Cell::bit ? kOfBits : kOfCounters;
 }
 
-std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,
-                           HashU64 hash_u64, HoldsKey holds, std::uint8_t* out) noexcept {
-  std::array<std::uint64_t, kFewKeys> room;
-  const std::size_t valid = hash_keys(keys, 0, keys.size(), filters[0].seed, hash_u64, room.data());
-  const std::span<const std::uint64_t> hashes(room.data(), valid);
-  fetch_keys(filters, hashes);
-  std::uint64_t hits = 0;
-  for (std::size_t i = 0; i < valid; ++i) {
-    out[i] = any_holds(filters, hashes[i], holds);
-    hits += out[i];
+namespace {
+
+/// The hashes of the valid keys among few, whose lines are under way.
+class FewKeys {
+ public:
+  template <class Filters>
+  FewKeys(const Filters& filters, const KeyBatch& keys, HashU64 hash_u64) noexcept
+      : keys_(keys),
+        valid_(hash_keys(keys, 0, keys.size(), filters[0].seed, hash_u64, hashes_.data())) {
+    fetch_keys(filters, {hashes_.data(), valid_});
   }
-  spread_answers(keys, 0, keys.size(), out);
+
+  /// Writes out[i] = answer(hash) for each key, in order, and 0 for nulls.
+  template <class Answer>
+  void answer(std::uint8_t* out, Answer answer) const noexcept {
+    for (std::size_t i = 0; i < valid_; ++i) {
+      out[i] = static_cast<std::uint8_t>(answer(hashes_[i]));
+    }
+    spread_answers(keys_, 0, keys_.size(), out);
+  }
+  template <class Visit>
+  void visit(Visit visit) const noexcept {
+    for (std::size_t i = 0; i < valid_; ++i) visit(hashes_[i]);
+  }
+
+ private:
+  const KeyBatch& keys_;
+  std::array<std::uint64_t, kFewKeys> hashes_;
+  std::size_t valid_;
+};
+
+}  // namespace
+
+std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                           const KeyByKey& how, std::uint8_t* out) noexcept {
+  std::uint64_t hits = 0;
+  FewKeys(filters, keys, how.hash_u64).answer(out, [&](std::uint64_t hash) {
+    const bool hit = std::ranges::any_of(filters, [&](const ConstCounterView& filter) {
+      return how.one_key.holds(filter.geometry, filter.words, hash);
+    });
+    hits += hit;
+    return hit;
+  });
   return hits;
+}
+
+std::uint64_t count_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                        const KeyByKey& how, std::uint8_t* out) noexcept {
+  std::uint64_t hits = 0;
+  FewKeys(filters, keys, how.hash_u64).answer(out, [&](std::uint64_t hash) {
+    unsigned sum = 0;
+    for (const ConstCounterView& filter : filters) {
+      sum += how.one_key.count(filter.geometry, filter.words, hash);
+    }
+    hits += sum > 0;
+    return std::min(sum, kCounterMax);
+  });
+  return hits;
+}
+
+std::uint64_t insert_few(CounterView filter, const KeyBatch& keys, const KeyByKey& how) noexcept {
+  std::uint64_t filled = 0;
+  FewKeys(std::span(&filter, 1), keys, how.hash_u64).visit([&](std::uint64_t hash) {
+    filled += how.one_key.add(filter.geometry, filter.words, hash);
+  });
+  return filled;
+}
+
+NewKeys insert_new_few(CounterView filter, const KeyBatch& keys, const KeyByKey& how,
+                       std::uint8_t* out) noexcept {
+  std::uint64_t added = 0, filled = 0;
+  FewKeys(std::span(&filter, 1), keys, how.hash_u64).answer(out, [&](std::uint64_t hash) {
+    if (how.one_key.holds(filter.geometry, filter.words, hash)) return false;
+    filled += how.one_key.add(filter.geometry, filter.words, hash);
+    ++added;
+    return true;
+  });
+  return {added, filled};
+}
+
+RemoveCounts remove_few(std::span<const CounterView> filters, const KeyBatch& keys,
+                        const KeyByKey& how, std::uint8_t* verdicts,
+                        std::span<RemovalChange> changes) noexcept {
+  std::ranges::fill(changes, RemovalChange{});
+  RemoveCounts counts;
+  const auto take = [&](std::size_t f, std::uint64_t hash) {
+    const std::uint32_t emptied = how.one_key.take(filters[f].geometry, filters[f].words, hash);
+    if (emptied == OneKey::kNotThere) return Removal::absent;
+    ++changes[f].keys;
+    *changes[f].emptied += emptied;
+    ++counts.removed;
+    return Removal::removed;
+  };
+  FewKeys(filters, keys, how.hash_u64).answer(verdicts, [&](std::uint64_t hash) {
+    if (filters.size() == 1) return take(0, hash);
+    std::size_t claimer = filters.size();
+    for (std::size_t f = 0; f < filters.size(); ++f) {
+      if (!how.one_key.holds(filters[f].geometry, filters[f].words, hash)) continue;
+      if (claimer < filters.size()) {
+        ++counts.ambiguous;
+        return Removal::ambiguous;
+      }
+      claimer = f;
+    }
+    return claimer < filters.size() ? take(claimer, hash) : Removal::absent;
+  });
+  return counts;
 }
 
 }  // namespace scbf

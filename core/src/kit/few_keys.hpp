@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few keys, often a single one, in counters on the host: the plain functions of OneKey, and lookups
-// in several filters. A lookup mostly waits for memory, so the first cache lines of a key in all
+// Few keys, often a single one, in counters on the host: the plain functions of OneKey, and batches
+// that go key by key. A key mostly waits for memory, so the first cache lines of all keys in all
 // filters are prefetched before any of them is read. Strips and their buffers pay only for more
 // keys and are not used. (Batches of the scalar backend share nothing with this file: they are the
 // model that it is tested against.)
@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,8 +25,9 @@
 
 namespace scbf {
 
-/// Batches of at most this many keys are looked up this way (docs/performance_notes.md).
-inline constexpr std::size_t kFewKeys = 16;
+/// Batches of at most this many keys go key by key: lookups, and operations on several filters.
+/// Others do up to kFewChanges (docs/performance_notes.md, "Few keys").
+inline constexpr std::size_t kFewKeys = 16, kFewChanges = 4;
 /// Filters of at most this size together are assumed to lie in cache: nothing is prefetched.
 inline constexpr std::uint64_t kCachedBytes = 1u << 20;
 /// Slices of a `split` filter whose lines are prefetched. Later slices matter only for keys that
@@ -113,13 +115,19 @@ SCBF_INLINE std::uint32_t take_key(const Geometry& geometry, std::uint64_t* word
   if (geometry.layout() == Layout::ranked) {
     return ranked_take_key<SelectByBytes>(geometry, words, hash);
   }
-  if (!holds_key(geometry, words, hash)) return OneKey::kNotThere;
+  std::array<detail::Probe, kMaxProbes> probes;
+  for (std::uint32_t i = 0; i < geometry.probes(); ++i) {
+    probes[i] = detail::probe(geometry, hash, i);
+    const std::uint64_t word = load_word(words + probes[i].word);
+    if (detail::counter_at(word, probes[i].shift) == 0) return OneKey::kNotThere;
+  }
   std::uint32_t emptied = 0;
-  detail::for_each_probe(geometry, hash, [&](const detail::Probe& p) {
-    const std::uint64_t word = load_word(words + p.word);
-    emptied += detail::counter_at(word, p.shift) == 1;
-    store_word(words + p.word, detail::decremented(word, p.shift));
-  });
+  for (std::uint32_t i = 0; i < geometry.probes(); ++i) {
+    const auto [at, shift] = probes[i];
+    const std::uint64_t word = load_word(words + at);
+    emptied += detail::counter_at(word, shift) == 1;
+    store_word(words + at, detail::decremented(word, shift));
+  }
   return emptied;
 }
 
@@ -155,8 +163,8 @@ SCBF_INLINE std::uint32_t add_bits(const Geometry& geometry, std::uint64_t* word
   return filled;
 }
 
-/// Prefetches the lines that lookups of these keys need first, unless there is only one or they are
-/// likely to be in cache. (Inlining is forced: g++ drops calls of functions that only prefetch.)
+/// Prefetches the lines that these keys need first, unless there is only one or they are likely to
+/// be in cache. (Inlining is forced: g++ drops calls of functions that only prefetch.)
 template <class Filters>
 SCBF_INLINE void fetch_keys(const Filters& filters,
                             std::span<const std::uint64_t> hashes) noexcept {
@@ -166,13 +174,13 @@ SCBF_INLINE void fetch_keys(const Filters& filters,
   std::uint64_t bytes = 0, lines = 0;
   const auto pays = [&] { return bytes > kCachedBytes && lines > 1; };
   for (std::size_t f = 0; f < filters.size() && !pays(); ++f) {
-    const ConstCounterView& filter = filters[f];
+    const auto& filter = filters[f];
     bytes += filter.geometry.bytes();
     lines += lines_of(filter.geometry) * hashes.size();
   }
   if (!pays()) return;
   for (std::size_t f = 0; f < filters.size(); ++f) {
-    const ConstCounterView& filter = filters[f];
+    const auto& filter = filters[f];
     const Geometry& geometry = filter.geometry;
     for (const std::uint64_t hash : hashes) {
       if (geometry.in_blocks()) {  // ranked chooses the block as split_block does
@@ -188,18 +196,23 @@ SCBF_INLINE void fetch_keys(const Filters& filters,
   }
 }
 
-/// Does any of the filters hold the key?
-template <class Filters>
-SCBF_INLINE bool any_holds(const Filters& filters, std::uint64_t hash, HoldsKey holds) noexcept {
-  for (std::size_t f = 0; f < filters.size(); ++f) {
-    const ConstCounterView& filter = filters[f];
-    if (holds(filter.geometry, filter.words, hash)) return true;
-  }
-  return false;
-}
+/// How a backend hashes and treats single keys.
+struct KeyByKey {
+  HashU64 hash_u64;
+  const OneKey& one_key;
+};
 
-/// Backend::contains for at most kFewKeys keys. The backend passes in how to hash and to look up.
+// The operations of Backend for few keys. Filters share a seed; there is at least one.
+
 std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,
-                           HashU64 hash_u64, HoldsKey holds, std::uint8_t* out) noexcept;
+                           const KeyByKey& how, std::uint8_t* out) noexcept;
+std::uint64_t count_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                        const KeyByKey& how, std::uint8_t* out) noexcept;
+std::uint64_t insert_few(CounterView, const KeyBatch& keys, const KeyByKey& how) noexcept;
+NewKeys insert_new_few(CounterView, const KeyBatch& keys, const KeyByKey& how,
+                       std::uint8_t* out) noexcept;
+RemoveCounts remove_few(std::span<const CounterView> filters, const KeyBatch& keys,
+                        const KeyByKey& how, std::uint8_t* verdicts,
+                        std::span<RemovalChange> changes) noexcept;
 
 }  // namespace scbf
