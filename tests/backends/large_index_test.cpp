@@ -93,6 +93,16 @@ TEST_P(LargeIndex, KeysLandPast32BitsAndComeOffAgain) {
   }
   const auto few = scbf::KeyBatch(keys).slice(50, scbf::kFewKeys);
   EXPECT_TRUE(same_answers(contains(*filter, few, options), Answers(few.size(), 1)));
+  const auto changed = scbf::KeyBatch(keys).slice(100, scbf::kFewChanges);
+  EXPECT_TRUE(same_answers(remove(*filter, changed, options), Answers(changed.size(), 1)));
+  EXPECT_TRUE(same_answers(contains(*filter, changed, options), Answers(changed.size(), 0)));
+  filter->insert(changed, options);
+  ASSERT_EQ(filter->remove(keys[0]), scbf::Removal::removed);
+  ASSERT_FALSE(filter->contains(keys[0]));
+  filter->insert(keys[0]);
+  for (const auto& [where, times] : want) {
+    ASSERT_EQ(word_of(*filter, where.first) >> (4 * where.second) & 15, times);
+  }
   EXPECT_TRUE(same_answers(remove(*filter, absent, options), Answers(absent.size(), 0)));
   EXPECT_TRUE(same_answers(remove(*filter, keys, options), Answers(keys.size(), 1)));
   for (const auto& [where, times] : want) ASSERT_EQ(word_of(*filter, where.first), 0u);

@@ -106,7 +106,8 @@ class Filters {
     if (verdicts.back() != 0xCC) return ::testing::AssertionFailure() << "written past the end";
     verdicts.pop_back();
     Answers want;
-    std::vector<std::uint64_t> removed(size(), 0);
+    std::vector<std::uint64_t> removed(size(), 0), before;
+    for (const auto& model : models_) before.push_back(model->nonzero());
     for (std::size_t i = 0; i < keys.size(); ++i) {
       std::vector<std::size_t> claims;
       for (std::size_t f = 0; f < size(); ++f) {
@@ -127,6 +128,11 @@ class Filters {
       std::vector<std::uint64_t> words(geometries_[f].words());
       stores_[f]->read(0, words);
       if (const auto same = same_words(words, models_[f]->words()); !same) return same;
+      std::uint64_t emptied_there = before[f] - models_[f]->nonzero();
+      if (changes[f].emptied.value_or(emptied_there) != emptied_there) {
+        return ::testing::AssertionFailure() << "filter " << f << ": " << *changes[f].emptied
+                                             << " emptied, the model " << emptied_there;
+      }
       if (changes[f].keys != removed[f]) {
         return ::testing::AssertionFailure()
                << "filter " << f << ": " << changes[f].keys << " keys, the model " << removed[f];

@@ -149,8 +149,6 @@ struct OneKey {
 
   static constexpr std::uint32_t kNotThere = ~std::uint32_t{0};
 };
-using HoldsKey = decltype(OneKey::holds);
-using CountKey = decltype(OneKey::count);
 
 /// One way to execute batches. Stateless and thread-safe; instances live as long as the program.
 /// All operations have the contract of the scalar backend, byte for byte.
@@ -237,7 +235,8 @@ class Backend {
   virtual std::uint64_t count_nonzero(ConstCounterView, const BatchOptions&) const;
 
   /// The functions that look up and change a single key on the host; plain ones by default.
-  /// Filter's functions for one key call them, not those for batches.
+  /// Filter's functions for one key call them, not those for batches. Filters keep the reference:
+  /// it is valid as long as the backend, and always to the same functions.
   virtual const OneKey& one_key(Cell cell) const noexcept;
   /// The kernels for the rows of a bank, on the host; plain ones by default.
   virtual const RowKernels& rows() const noexcept;

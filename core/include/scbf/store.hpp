@@ -36,7 +36,7 @@ class CounterStore {
 
  protected:
   /// What the first three functions return. These are not virtual, because every operation on a
-  /// single key asks them.
+  /// single key calls them.
   struct Memory {
     std::uint64_t* words = nullptr;
     bool on_host = true;

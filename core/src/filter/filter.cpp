@@ -76,14 +76,11 @@ unsigned count_in_stages(const std::vector<Stage>& stages, std::uint64_t hash) {
 
 Removal remove_from_stages(std::vector<Stage>& stages, std::uint64_t hash) {
   fetch_keys(NewestFirst{stages}, {&hash, 1});
-  Stage* claimant = nullptr;
-  for (Stage& stage : stages) {
-    if (!stage.holds_one(hash)) continue;
-    if (claimant != nullptr) return Removal::ambiguous;
-    claimant = &stage;
-  }
-  if (claimant == nullptr) return Removal::absent;
-  claimant->remove_one(hash);
+  const std::uint32_t claimer =
+      claimer_among(stages.size(), [&](std::size_t s) { return stages[s].holds_one(hash); });
+  if (claimer == kSeveralClaim) return Removal::ambiguous;
+  if (claimer == kNoClaimer) return Removal::absent;
+  stages[claimer].remove_one(hash);
   return Removal::removed;
 }
 

@@ -58,7 +58,7 @@ struct Stage {
   ~Stage() = default;
   /// As Filter::to.
   void move_to(const Backend& other);
-  /// The same for a backend that shares the memory.
+  /// The same for a backend that shares the memory. To be called again when the cells change.
   void use(const Backend& other) noexcept {
     backend = &other;
     one_key = &other.one_key(geometry().cell());
@@ -83,7 +83,8 @@ struct Stage {
   std::uint64_t insert_new(const KeyBatch& keys, std::uint8_t* out, const BatchOptions& options);
   /// Accounts for keys that the backend has inserted.
   InsertReport book(const KeyBatch& inserted) noexcept;
-  // One key, by its hash, in counters on the host. Inline: a call is hardly longer than this.
+  // One key, by its hash, in counters on the host. Inline, because a function call would cost a
+  // noticeable share.
   bool holds_one(std::uint64_t hash) const noexcept {
     return one_key->holds(geometry(), store->words(), hash);
   }

@@ -20,7 +20,7 @@
 namespace scbf {
 
 /// Calls ask with a batch of one key. Out of line, so that a call for one key on the host, which is
-/// short, makes no room for a batch.
+/// short, reserves no stack for a batch.
 template <class Key, class Ask>
 [[gnu::noinline]] auto as_batch(Key key, Ask ask) {
   return ask(one(key));

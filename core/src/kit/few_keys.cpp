@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
+
+#include "kit/removal.hpp"
 
 namespace scbf {
 
@@ -28,13 +31,15 @@ const OneKey& Backend::one_key(Cell cell) const noexcept {
 
 namespace {
 
-/// The hashes of the valid keys among few, whose lines are under way.
+/// Hashes of a small batch's valid keys; the constructor prefetches their lines.
 class FewKeys {
  public:
+  /// `keys` are at most kFewKeys.
   template <class Filters>
   FewKeys(const Filters& filters, const KeyBatch& keys, HashU64 hash_u64) noexcept
       : keys_(keys),
         valid_(hash_keys(keys, 0, keys.size(), filters[0].seed, hash_u64, hashes_.data())) {
+    assert(keys.size() <= kFewKeys);
     fetch_keys(filters, {hashes_.data(), valid_});
   }
 
@@ -121,16 +126,13 @@ RemoveCounts remove_few(std::span<const CounterView> filters, const KeyBatch& ke
   };
   FewKeys(filters, keys, how.hash_u64).answer(verdicts, [&](std::uint64_t hash) {
     if (filters.size() == 1) return take(0, hash);
-    std::size_t claimer = filters.size();
-    for (std::size_t f = 0; f < filters.size(); ++f) {
-      if (!how.one_key.holds(filters[f].geometry, filters[f].words, hash)) continue;
-      if (claimer < filters.size()) {
-        ++counts.ambiguous;
-        return Removal::ambiguous;
-      }
-      claimer = f;
-    }
-    return claimer < filters.size() ? take(claimer, hash) : Removal::absent;
+    const std::uint32_t claimer = claimer_among(filters.size(), [&](std::size_t f) {
+      return how.one_key.holds(filters[f].geometry, filters[f].words, hash);
+    });
+    if (claimer == kNoClaimer) return Removal::absent;
+    if (claimer != kSeveralClaim) return take(claimer, hash);
+    ++counts.ambiguous;
+    return Removal::ambiguous;
   });
   return counts;
 }

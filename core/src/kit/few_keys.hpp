@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Few keys, often a single one, in counters on the host: the plain functions of OneKey, and batches
-// that go key by key. A key mostly waits for memory, so the first cache lines of all keys in all
-// filters are prefetched before any of them is read. Strips and their buffers pay only for more
-// keys and are not used. (Batches of the scalar backend share nothing with this file: they are the
-// model that it is tested against.)
+// that go key by key. An operation on a key mostly waits for memory, so the first cache lines of
+// all keys in all filters are prefetched before any of them is read. Strips and their buffers pay
+// only for more keys and are not used. (Batches of the scalar backend share nothing with this file:
+// they are the model that it is tested against.)
 //
-// `Filters` is a std::span<const ConstCounterView>, or a type with the same size() and []. All
+// `Filters` is a std::span of views, or a type with the same size() and []. All
 // filters have the seed of the hashes, and are looked up in order.
 #pragma once
 
@@ -25,13 +25,15 @@
 
 namespace scbf {
 
-/// Batches of at most this many keys go key by key: lookups, and operations on several filters.
-/// Others do up to kFewChanges (docs/performance_notes.md, "Few keys").
+/// Lookups, and removals and counts in several filters, go key by key up to kFewKeys keys;
+/// insertions, and removals and counts in one filter, up to kFewChanges (docs/performance_notes.md,
+/// "Few keys").
 inline constexpr std::size_t kFewKeys = 16, kFewChanges = 4;
+static_assert(kFewChanges <= kFewKeys);
 /// Filters of at most this size together are assumed to lie in cache: nothing is prefetched.
 inline constexpr std::uint64_t kCachedBytes = 1u << 20;
-/// Slices of a `split` filter whose lines are prefetched. Later slices matter only for keys that
-/// are present, and by then the core is looking ahead by itself.
+/// Slices of a `split` filter whose lines are prefetched. A lookup needs later slices only for keys
+/// that are present, and by then the core is looking ahead by itself.
 inline constexpr std::uint32_t kSlicesAhead = 8;
 
 inline std::uint64_t hash_of(std::uint64_t key, std::uint64_t seed) noexcept {
@@ -115,19 +117,25 @@ SCBF_INLINE std::uint32_t take_key(const Geometry& geometry, std::uint64_t* word
   if (geometry.layout() == Layout::ranked) {
     return ranked_take_key<SelectByBytes>(geometry, words, hash);
   }
-  std::array<detail::Probe, kMaxProbes> probes;
+  std::uint32_t emptied = 0;
+  const auto take = [&](const detail::Probe& p) {
+    const std::uint64_t word = load_word(words + p.word);
+    emptied += detail::counter_at(word, p.shift) == 1;
+    store_word(words + p.word, detail::decremented(word, p.shift));
+  };
+  if (geometry.layout() == Layout::split_block) {
+    if (!holds_key(geometry, words, hash)) return OneKey::kNotThere;
+    detail::for_each_probe(geometry, hash, take);
+    return emptied;
+  }
+  std::array<detail::Probe, kMaxProbes>
+      probes;  // located once, because that takes most of the time
   for (std::uint32_t i = 0; i < geometry.probes(); ++i) {
     probes[i] = detail::probe(geometry, hash, i);
     const std::uint64_t word = load_word(words + probes[i].word);
     if (detail::counter_at(word, probes[i].shift) == 0) return OneKey::kNotThere;
   }
-  std::uint32_t emptied = 0;
-  for (std::uint32_t i = 0; i < geometry.probes(); ++i) {
-    const auto [at, shift] = probes[i];
-    const std::uint64_t word = load_word(words + at);
-    emptied += detail::counter_at(word, shift) == 1;
-    store_word(words + at, detail::decremented(word, shift));
-  }
+  for (std::uint32_t i = 0; i < geometry.probes(); ++i) take(probes[i]);
   return emptied;
 }
 
@@ -202,7 +210,8 @@ struct KeyByKey {
   const OneKey& one_key;
 };
 
-// The operations of Backend for few keys. Filters share a seed; there is at least one.
+// The operations of Backend for keys.size() <= kFewKeys. Filters share a seed; there is at least
+// one.
 
 std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                            const KeyByKey& how, std::uint8_t* out) noexcept;

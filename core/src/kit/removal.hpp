@@ -24,22 +24,28 @@ inline constexpr std::size_t kRemoveKeys = 4096;
 /// Claimers: a filter's number, or one of these.
 inline constexpr std::uint32_t kNoClaimer = 0xFFFF'FFFFu, kSeveralClaim = kNoClaimer - 1;
 
-/// Which filter claims the key with this hash now.
-template <class Filters>
-std::uint32_t claimer_of(const Backend& backend, const Filters& filters, std::uint64_t hash) {
+/// Which of so many filters claims a key; claims(f) says whether filter f does.
+template <class Claims>
+std::uint32_t claimer_among(std::size_t filters, Claims claims) {
   std::uint32_t claimer = kNoClaimer;
-  for (std::size_t f = 0; f < filters.size(); ++f) {
-    const auto& [geometry, seed, words] = filters[f];
-    const ConstCounterView filter{geometry, seed, words};
-    std::uint8_t answer = 0;
-    if (backend.contains({&filter, 1}, KeyBatch::from_hashes({&hash, 1}), &answer, kOnThisThread) ==
-        0) {
-      continue;
-    }
+  for (std::size_t f = 0; f < filters; ++f) {
+    if (!claims(f)) continue;
     if (claimer != kNoClaimer) return kSeveralClaim;
     claimer = static_cast<std::uint32_t>(f);
   }
   return claimer;
+}
+
+/// Which filter claims the key with this hash now.
+template <class Filters>
+std::uint32_t claimer_of(const Backend& backend, const Filters& filters, std::uint64_t hash) {
+  return claimer_among(filters.size(), [&](std::size_t f) {
+    const auto& [geometry, seed, words] = filters[f];
+    const ConstCounterView filter{geometry, seed, words};
+    std::uint8_t answer = 0;
+    return backend.contains({&filter, 1}, KeyBatch::from_hashes({&hash, 1}), &answer,
+                            kOnThisThread) == 1;
+  });
 }
 
 /// A window of keys that are removed one after another, and from which filters.
