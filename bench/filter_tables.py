@@ -327,11 +327,31 @@ def elsewhere(results):
                 rows.append([label(kind), keys(n), number(some["bits_per_key"])] + [median(r) for r in found])
     read, update = (on.floor(a, "memory") for a in ("line_read", "line_update"))
     rows.append(["*floor: one random line*", "", "", median(update), median(read), median(read), median(update)])
+    return table(["filter", "keys", "|", "bits/key", *MAIN], rows) + source_of(on)
+
+
+def one_key(results):
+    """One key a call on the other machine, beside structures that take no batches."""
+    on = results.elsewhere
+    if on is None:
+        return ""
+    rows = []
+    for n in (10**5, 10**6, 10**7, 10**8):
+        for kind, form, of in (("split_block", "key", ", its functions"), ("split_block", "view", ", `ref()`"),
+                               ("ranked", "key", ", its functions"), ("ranked", "view", ", `ref()`"),
+                               ("textbook", "one", ""), ("libbloom", "one", "")):
+            found = [on.find(op, kind, n, calls=form) for op in MAIN]
+            if any(found):
+                rows.append([keys(n), label(kind) + of] + [median(r) for r in found])
+    return table(["keys", "structure", "|", *MAIN], rows) + source_of(on)
+
+
+def source_of(on):
+    """A footnote: the machine of a run, and its file."""
     c = on.context
-    caption = footnotes([f"{machine_name(c)}, {c.get('l2', NOTHING)} L2, {c.get('l3', NOTHING)} L3; "
-                         f"{c.get('compiler', NOTHING)}; commit {c.get('commit', NOTHING)}, "
-                         f"{c.get('date', NOTHING)[:10]}; `bench/results/{on.file_name}`"])
-    return table(["filter", "keys", "|", "bits/key", "insert", "miss", "hit", "remove"], rows) + caption
+    return footnotes([f"{machine_name(c)}, {c.get('l2', NOTHING)} L2, {c.get('l3', NOTHING)} L3; "
+                      f"{c.get('compiler', NOTHING)}; commit {c.get('commit', NOTHING)}, "
+                      f"{c.get('date', NOTHING)[:10]}; `bench/results/{on.file_name}`"])
 
 
 def figures(results):
@@ -381,5 +401,5 @@ def number_of(row):
     return f"{ns:.2g} ns" if ns < 100 else f"{ns:.0f} ns"
 
 
-TABLES = {f.__name__: f for f in (glance, figures, machine, summary, floors, aims, headline, elsewhere, calls,
+TABLES = {f.__name__: f for f in (glance, figures, machine, summary, floors, aims, headline, elsewhere, calls, one_key,
                                   comparators, losses, threads, paths, targets, strings)}

@@ -57,6 +57,24 @@ def test_columns_of_all_kinds() -> None:
     assert lists(bank.find(pa.array(["x", None, "z"]).dictionary_encode())) == [[0], [], []]
 
 
+def test_a_closed_bank_says_so(tmp_path: Path) -> None:
+    small().save(tmp_path / "bank")
+    scbf.BloomBank.load(tmp_path / "bank").save(tmp_path / "bits")
+    with small() as bank, scbf.BloomBank.map(tmp_path / "bits") as bits:
+        assert bank.find("b") == bits.find("b") == [0, 1]
+    for closed in (bank, bits):
+        assert repr(closed) == f"<scbf.{type(closed).__name__}: closed>"
+        closed.close()  # again
+        for call in (lambda: closed.find("b"), lambda: closed.find(["b"]), lambda: len(closed), closed.to_bytes,
+                     lambda: closed.members, lambda: closed.copy_member(0)):
+            with pytest.raises(scbf.InvalidArgument, match="it has been closed"):
+                call()
+    with pytest.raises(RuntimeError, match="as it was"), small() as bank:
+        raise RuntimeError("as it was")
+    with pytest.raises(scbf.InvalidArgument, match="closed"):
+        bank.clear(0)
+
+
 def test_many_keys() -> None:
     bank = scbf.Bank(100_000, 0.001, members=70)
     for member in range(70):

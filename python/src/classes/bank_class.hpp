@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "classes/closing.hpp"
 #include "classes/filter_class.hpp"
 #include "outside.hpp"
 #include "scbf/bloom_bank.hpp"
@@ -23,6 +24,12 @@
 namespace scbf::python {
 
 namespace nb = nanobind;
+
+inline std::uint64_t bytes_of(const Bank& bank) {
+  const BankMemory memory = bank.memory();
+  return memory.counters + memory.rows;
+}
+inline std::uint64_t bytes_of(const BloomBank& bank) { return bank.bytes(); }
 
 template <class AnyBank>
 void construct_bank(Held<AnyBank>* self, const nb::object& capacity, std::optional<double> fpr,
@@ -182,7 +189,17 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
           nb::for_setter(nb::sig("def metadata(self, text: str, /) -> None")),
           "free text that is saved with the bank, at most 1 MiB")
       .def_prop_ro("growth", reading<AnyBank>([](const AnyBank& b) { return b.growth(); }))
-      .def_prop_ro("seed", reading<AnyBank>([](const AnyBank& b) { return b.seed(); }));
+      .def_prop_ro("seed", reading<AnyBank>([](const AnyBank& b) { return b.seed(); }))
+      .def("__repr__", [](const Self& self) {
+        const char* name = std::is_same_v<AnyBank, Bank> ? "Bank" : "BloomBank";
+        if (self.gate.closed) return fmt::format("<scbf.{}: closed>", name);
+        const Passage inside(self.gate, Passage::To::read);
+        const AnyBank& b = self.value;
+        return fmt::format("<scbf.{}: {}, {}, {} bytes>", name, counted(b.size(), "member"),
+                           b.growth().describe(), bytes_of(b));
+      });
+  add_closing<AnyBank>(cls,
+                       "Releases memory, mapping and file. The bank cannot be used afterwards.");
 }
 
 }  // namespace scbf::python

@@ -422,16 +422,8 @@ Raises:
             });
           },
           nb::arg("member"), "Resets a member to one empty stage.")
-      .def_prop_ro("nbytes", reading<Bank>([](const Bank& b) {
-                     const BankMemory memory = b.memory();
-                     return memory.counters + memory.rows;
-                   }),
-                   "bytes of counters and of rows of bits")
-      .def("__repr__", reading<Bank>([](const Bank& b) {
-             const BankMemory memory = b.memory();
-             return fmt::format("<scbf.Bank: {}, {}, {} bytes>", counted(b.size(), "member"),
-                                b.growth().describe(), memory.counters + memory.rows);
-           }));
+      .def_prop_ro("nbytes", reading<Bank>([](const Bank& b) { return bytes_of(b); }),
+                   "bytes of counters and of rows of bits");
 
   nb::class_<HeldBits> bits(
       module, "BloomBank", nb::is_final(), nb::is_weak_referenceable(),
@@ -526,11 +518,7 @@ processes can map() it.
                    reading<BloomBank>([](const BloomBank& b) { return b.read_only(); }),
                    "whether it is mapped from a file")
       .def_prop_ro("nbytes", reading<BloomBank>([](const BloomBank& b) { return b.bytes(); }),
-                   "bytes of the rows of bits")
-      .def("__repr__", reading<BloomBank>([](const BloomBank& b) {
-             return fmt::format("<scbf.BloomBank: {}, {}, {} bytes>", counted(b.size(), "member"),
-                                b.growth().describe(), b.bytes());
-           }));
+                   "bytes of the rows of bits");
 }
 
 }  // namespace scbf::python

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "calls/batches.hpp"
+#include "classes/closing.hpp"
 #include "classes/counters_buffer.hpp"
 #include "classes/saving.hpp"
 #include "classes/shape.hpp"
@@ -350,22 +351,7 @@ Raises:
       "as needed and shared by all processes. Only the headers are verified. The file must not "
       "be truncated or overwritten in place meanwhile, which would end the process; save() "
       "replaces it.");
-  cls.def(
-         "close",
-         [](Self& self) {
-           if (self.gate.closed) return;
-           const Passage inside(self.gate, Passage::To::change);
-           self.check_no_exports();
-           Outside others_may_run;
-           [[maybe_unused]] const F gone(std::move(self.value));
-           self.gate.closed = true;
-         },
-         "Releases memory, mapping and file. The filter cannot be used afterwards.")
-      .def(
-          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
-      .def(
-          "__exit__", [](nb::handle self, nb::args) { self.attr("close")(); },
-          nb::sig("def __exit__(self, *args: object) -> None"));
+  add_closing<F>(cls, "Releases memory, mapping and file. The filter cannot be used afterwards.");
   return cls;
 }
 

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "classes/closing.hpp"
 #include "errors.hpp"
 #include "held.hpp"
 #include "module.hpp"
@@ -308,8 +309,8 @@ void add_index(nb::module_& module) {
                            a.routing.requests, counted(a.routing.servers, "server"));
       });
 
-  nb::class_<Self>(module, "SecondaryIndex",
-                   R"(A table in a directory, whose rows are found by their values.
+  nb::class_<Self> cls(module, "SecondaryIndex",
+                       R"(A table in a directory, whose rows are found by their values.
 
 The rows are divided into regions; a bank of filters says which may hold a value, and only these are asked.
 Fields are text or bytes. One process at a time has an index open for writing; any number may read it.
@@ -323,17 +324,17 @@ Fields are text or bytes. One process at a time has an index open for writing; a
 <scbf.WriteReport: 2 put, 0 replaced, 0 removed, 0 absent>
 >>> [row["package"] for row in index.query({"section": "shells", "depends": "base-files"})]
 ['bash']
->>> index.close())")
-      .def_static("create", &create, nb::arg("path"), nb::kw_only(), nb::arg("key"),
-                  nb::arg("columns"), nb::arg("indexed"), nb::arg("fpr") = 0.01,
-                  nb::arg("region_values") = IndexPlan{}.region_values, nb::arg("servers") = 1,
-                  nb::arg("layout") = "split_block", nb::arg("seed") = 0, nb::arg("sync") = false,
-                  nb::sig("def create(path: str | os.PathLike[str], *, key: str, columns: "
-                          "Sequence[str], indexed: Iterable[str] | Mapping[str, str | None], fpr: "
-                          "float = 0.01, region_values: int = 16384, servers: int = 1, layout: "
-                          "Layout = 'split_block', seed: int = 0, sync: bool = False) "
-                          "-> SecondaryIndex"),
-                  R"(Creates an index in a directory that is empty or does not exist.
+>>> index.close())");
+  cls.def_static("create", &create, nb::arg("path"), nb::kw_only(), nb::arg("key"),
+                 nb::arg("columns"), nb::arg("indexed"), nb::arg("fpr") = 0.01,
+                 nb::arg("region_values") = IndexPlan{}.region_values, nb::arg("servers") = 1,
+                 nb::arg("layout") = "split_block", nb::arg("seed") = 0, nb::arg("sync") = false,
+                 nb::sig("def create(path: str | os.PathLike[str], *, key: str, columns: "
+                         "Sequence[str], indexed: Iterable[str] | Mapping[str, str | None], fpr: "
+                         "float = 0.01, region_values: int = 16384, servers: int = 1, layout: "
+                         "Layout = 'split_block', seed: int = 0, sync: bool = False) "
+                         "-> SecondaryIndex"),
+                 R"(Creates an index in a directory that is empty or does not exist.
 
 Args:
     key: name of the key column; each row has a unique key.
@@ -434,30 +435,16 @@ Raises:
                      const Passage inside(self.gate, Passage::To::read);
                      return self.value.read_only();
                    })
-      .def("__repr__",
-           [](const Self& self) {
-             if (self.gate.closed) return std::string("<scbf.SecondaryIndex: closed>");
-             const Passage inside(self.gate, Passage::To::read);
-             const TableSchema& schema = self.value.schema();
-             return fmt::format("<scbf.SecondaryIndex: key '{}', {}{}>", schema.key,
-                                counted(schema.columns.size(), "column"),
-                                self.value.read_only() ? ", read-only" : "");
-           })
-      .def(
-          "close",
-          [](Self& self) {
-            if (self.gate.closed) return;
-            const Passage inside(self.gate, Passage::To::change);
-            Outside others_may_run;
-            [[maybe_unused]] const SecondaryIndex gone(std::move(self.value));
-            self.gate.closed = true;
-          },
-          "Saves what must be saved. The index cannot be used afterwards.")
-      .def(
-          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
-      .def(
-          "__exit__", [](nb::handle self, nb::args) { self.attr("close")(); },
-          nb::sig("def __exit__(self, *args: object) -> None"));
+      .def("__repr__", [](const Self& self) {
+        if (self.gate.closed) return std::string("<scbf.SecondaryIndex: closed>");
+        const Passage inside(self.gate, Passage::To::read);
+        const TableSchema& schema = self.value.schema();
+        return fmt::format("<scbf.SecondaryIndex: key '{}', {}{}>", schema.key,
+                           counted(schema.columns.size(), "column"),
+                           self.value.read_only() ? ", read-only" : "");
+      });
+  add_closing<SecondaryIndex>(cls,
+                              "Saves what must be saved. The index cannot be used afterwards.");
 }
 
 }  // namespace scbf::python
