@@ -339,11 +339,12 @@ def one_key(results):
     for n in (10**5, 10**6, 10**7, 10**8):
         for kind, form, of in (("split_block", "key", ", its functions"), ("split_block", "view", ", `ref()`"),
                                ("ranked", "key", ", its functions"), ("ranked", "view", ", `ref()`"),
-                               ("textbook", "one", ""), ("libbloom", "one", "")):
+                               ("textbook", "one", ""), ("libbloom", "one", ""), ("unordered_set", "one", "")):
             found = [on.find(op, kind, n, calls=form) for op in MAIN]
             if any(found):
-                rows.append([keys(n), label(kind) + of] + [median(r) for r in found])
-    return table(["keys", "structure", "|", *MAIN], rows) + source_of(on)
+                some = next(r for r in found if r)
+                rows.append([keys(n), label(kind) + of, number(some["bits_per_key"])] + [spread(r) for r in found])
+    return table(["keys", "structure", "|", "bits/key", *MAIN], rows) + source_of(on)
 
 
 def source_of(on):

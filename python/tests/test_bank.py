@@ -66,13 +66,17 @@ def test_a_closed_bank_says_so(tmp_path: Path) -> None:
         assert repr(closed) == f"<scbf.{type(closed).__name__}: closed>"
         closed.close()  # again
         for call in (lambda: closed.find("b"), lambda: closed.find(["b"]), lambda: len(closed), closed.to_bytes,
-                     lambda: closed.members, lambda: closed.copy_member(0)):
+                     lambda: closed.members, lambda: closed.copy_member(0), lambda: closed.metadata,
+                     lambda: pickle.dumps(closed)):
             with pytest.raises(scbf.InvalidArgument, match="it has been closed"):
                 call()
     with pytest.raises(RuntimeError, match="as it was"), small() as bank:
         raise RuntimeError("as it was")
-    with pytest.raises(scbf.InvalidArgument, match="closed"):
-        bank.clear(0)
+    for change in (lambda: bank.clear(0), lambda: bank.insert(0, ["x"]), lambda: bank.insert_each([0], ["x"]),
+                   lambda: bank.add_member(), lambda: bank.remove_member(0),
+                   lambda: bank.merge(0, filled([1])), lambda: scbf.BloomBank.of(bank)):
+        with pytest.raises(scbf.InvalidArgument, match="it has been closed"):
+            change()
 
 
 def test_many_keys() -> None:

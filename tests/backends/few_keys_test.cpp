@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single keys and batches of a few keys, which have code of their own on the host. Filters of both
+// Single keys and batches of a few keys, which have code of their own on the host. Filters of all
 // layouts are compared with the reference on every vector target. Filters of several stages are
 // compared with large batches on the scalar backend, for batch sizes around kFewKeys. Filters are
 // smaller and larger than kCachedBytes, and some lie in far memory.
@@ -470,7 +470,7 @@ TEST_P(Stages, FewStringsAndHashes) {
 }
 
 /// Changes and counts in batches of this size, some keys null, against the same batches on the
-/// scalar backend. Both filters hold `inside`; of the keys asked for, some are in them.
+/// scalar backend. The filter holds some of the keys.
 void expect_few_changes_as_scalar(Filter filter, const Keys& asked, std::size_t size) {
   SCOPED_TRACE("batches of " + std::to_string(size));
   Filter scalar = filter;

@@ -129,9 +129,11 @@ class Filters {
       stores_[f]->read(0, words);
       if (const auto same = same_words(words, models_[f]->words()); !same) return same;
       std::uint64_t emptied_there = before[f] - models_[f]->nonzero();
-      if (changes[f].emptied.value_or(emptied_there) != emptied_there) {
-        return ::testing::AssertionFailure() << "filter " << f << ": " << *changes[f].emptied
-                                             << " emptied, the model " << emptied_there;
+      const bool must_count = backend_.memory() == scbf::kHostMemory;
+      if (changes[f].emptied.value_or(must_count ? ~0u : emptied_there) != emptied_there) {
+        return ::testing::AssertionFailure()
+               << "filter " << f << ": " << changes[f].emptied.value_or(~0u)
+               << " emptied, the model " << emptied_there;
       }
       if (changes[f].keys != removed[f]) {
         return ::testing::AssertionFailure()
@@ -228,12 +230,12 @@ TEST_P(SeveralFilters, AsManyFiltersAndBatchesOfAllSizes) {
     Random random(n);
     for (std::size_t i = asked.size(); i > 1; --i) std::swap(asked[i - 1], asked[random.below(i)]);
     for (const std::size_t size :
-         {0u,   1u,   7u,   8u,   9u,    63u,   64u,   65u,   127u,  128u,
-          129u, 511u, 512u, 513u, 1023u, 1024u, 1025u, 2047u, 2049u, 4999u}) {
+         {0u,   1u,   4u,   5u,   15u,  16u,   17u,   63u,   64u,   65u,   127u,
+          128u, 129u, 511u, 512u, 513u, 1023u, 1024u, 1025u, 2047u, 2049u, 4999u}) {
       SCOPED_TRACE("batch of " + std::to_string(size));
       const KeyBatch batch = KeyBatch(asked).slice(size == 4999 ? 0 : random.below(100), size);
       ASSERT_TRUE(same_answers(filters.ask(batch, options()), filters.one_by_one(batch)));
-      if (size != 9 && size != 1025 && size != 4999) continue;  // counts take one way at all sizes
+      if (size > 17 && size != 1025 && size != 4999) continue;  // more keys are counted in one way
       ASSERT_TRUE(same_answers(filters.count(batch, options()), filters.counts_one_by_one(batch)));
     }
   }
@@ -302,7 +304,9 @@ TEST_P(SeveralFilters, RemovalIsOneKeyAfterAnother) {
   for (auto& byte : bitmap) byte = static_cast<std::byte>(random() | random());
   const KeyBatch some = KeyBatch(out).with_validity(bitmap, 3);
   ASSERT_TRUE(filters.remove(some, options()));
-  ASSERT_TRUE(filters.remove(KeyBatch(out).slice(0, 7), options()));
+  ASSERT_TRUE(filters.remove(KeyBatch(out).slice(0, 16), options()));
+  ASSERT_TRUE(filters.remove(some.slice(20, 16), options()));
+  ASSERT_TRUE(filters.remove(some.slice(40, 17), options()));
   ASSERT_TRUE(same_answers(filters.count(out, options()), filters.counts_one_by_one(out)));
 }
 

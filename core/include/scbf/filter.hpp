@@ -85,9 +85,9 @@ class Filter : public FilterBase {
   unsigned count(T) const = delete;
   unsigned count(detail::Literals) const = delete;
 
-  /// A view of a filter of one stage on the host, for loops with one key per call: it takes a sixth
-  /// to a third less time than the functions above, in `ranked` up to a fifth (docs/performance.md,
-  /// "Small batches, and one key a call"), and can prefetch. It stays valid through lookups,
+  /// A view of a filter of one stage on the host, for loops with one key per call: it takes 15 to
+  /// 30 % less time than the functions above, in `ranked` up to 25 % (docs/performance.md, "Small
+  /// batches, and one key a call"), and can prefetch. It stays valid through lookups,
   /// insertions, removals and a move of the filter, until the filter is merged, subtracted from,
   /// cleared, assigned to, moved to another backend or destroyed. Any number of threads may look up
   /// through views while one thread inserts and removes through one: a key that is in the filter

@@ -38,8 +38,8 @@ class FewKeys {
   template <class Filters>
   FewKeys(const Filters& filters, const KeyBatch& keys, HashU64 hash_u64) noexcept
       : keys_(keys),
-        valid_(hash_keys(keys, 0, keys.size(), filters[0].seed, hash_u64, hashes_.data())) {
-    assert(keys.size() <= kFewKeys);
+        valid_((assert(keys.size() <= kFewKeys),
+                hash_keys(keys, 0, keys.size(), filters[0].seed, hash_u64, hashes_.data()))) {
     fetch_keys(filters, {hashes_.data(), valid_});
   }
 

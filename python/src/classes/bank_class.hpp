@@ -198,8 +198,9 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
         return fmt::format("<scbf.{}: {}, {}, {} bytes>", name, counted(b.size(), "member"),
                            b.growth().describe(), bytes_of(b));
       });
-  add_closing<AnyBank>(cls,
-                       "Releases memory, mapping and file. The bank cannot be used afterwards.");
+  add_closing(cls, std::is_same_v<AnyBank, Bank>
+                       ? "Releases memory. The bank cannot be used afterwards."
+                       : "Releases memory, mapping and file. The bank cannot be used afterwards.");
 }
 
 }  // namespace scbf::python

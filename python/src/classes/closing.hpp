@@ -13,8 +13,8 @@ namespace scbf::python {
 
 namespace nb = nanobind;
 
-template <class Value, class Class>
-void add_closing(Class& cls, const char* doc) {
+template <class Value>
+void add_closing(nb::class_<Held<Value>>& cls, const char* doc) {
   cls.def(
          "close",
          [](Held<Value>& self) {

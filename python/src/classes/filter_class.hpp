@@ -351,7 +351,7 @@ Raises:
       "as needed and shared by all processes. Only the headers are verified. The file must not "
       "be truncated or overwritten in place meanwhile, which would end the process; save() "
       "replaces it.");
-  add_closing<F>(cls, "Releases memory, mapping and file. The filter cannot be used afterwards.");
+  add_closing(cls, "Releases memory, mapping and file. The filter cannot be used afterwards.");
   return cls;
 }
 

@@ -443,8 +443,7 @@ Raises:
                            counted(schema.columns.size(), "column"),
                            self.value.read_only() ? ", read-only" : "");
       });
-  add_closing<SecondaryIndex>(cls,
-                              "Saves what must be saved. The index cannot be used afterwards.");
+  add_closing(cls, "Saves what must be saved. The index cannot be used afterwards.");
 }
 
 }  // namespace scbf::python
