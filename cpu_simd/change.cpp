@@ -73,13 +73,14 @@ ChangedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
 /// the one before says which, so that no order of the batch is always missed.
 bool are_present(const FilterArrays& filter, const KeyBatch& window) noexcept {
   const std::size_t step = std::max<std::size_t>(1, window.size() / kRemovalSample);
+  const OneKey& one_key = filter.kernels.one_key.of(filter.view.geometry);
   std::uint64_t hash = 0;
   std::size_t asked = 0, absent = 0;
   for (std::size_t first = 0; first + step <= window.size(); first += step) {
     const std::size_t i = first + (hash >> 32) % step;
     if (filter.hash(window, i, 1, &hash) == 0) continue;  // null
     ++asked;
-    absent += !filter.kernels.one_key.holds(filter.view.geometry, filter.view.words, hash);
+    absent += !one_key.holds(filter.view.geometry, filter.view.words, hash);
   }
   return static_cast<double>(absent) <= kFewAbsent * static_cast<double>(asked);
 }

@@ -59,49 +59,48 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
 // of a vector whole. The thread sanitizer knows only C++.
 #define SCBF_READ_BESIDE_A_WRITER __attribute__((no_sanitize("thread")))
 
-// Functions of OneKey. Each shape of filter has one of its own, because one for all would set up
-// the registers and the stack that any of them needs. Only filters of one group, as most are, are
-// handled inline: the fewer instructions a key takes, the more keys of a loop a core works on at
-// once.
+// Functions of OneKey, each for filters of one layout. The fewer instructions a key takes, the more
+// keys of a loop a core works on at once.
 
-template <auto in_blocks, class Word>
-SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto InGroups(const Geometry& geometry, Word* words,
-                                                     std::uint64_t hash) noexcept {
-  return in_blocks(geometry.groups(), geometry, words, hash);
-}
-/// For filters of slices, or ranked ones.
-template <auto function, class Word>
-SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto OutOfLine(const Geometry& geometry, Word* words,
-                                                      std::uint64_t hash) noexcept {
-  return function(geometry, words, hash);
-}
-/// For all filters.
-template <auto in_blocks, auto in_slices, auto in_ranked, class Word>
+template <Layout layout, auto function, class Word>
 SCBF_READ_BESIDE_A_WRITER auto OfKey(const Geometry& geometry, Word* words,
                                      std::uint64_t hash) noexcept {
-  if (geometry.layout() == Layout::split_block && geometry.groups() == 1) {
-    return in_blocks(1, geometry, words, hash);
-  }
-  switch (geometry.layout()) {
-    case Layout::split_block:
-      return InGroups<in_blocks>(geometry, words, hash);
-    case Layout::ranked:
-      return OutOfLine<in_ranked>(geometry, words, hash);
-    default:
-      return OutOfLine<in_slices>(geometry, words, hash);
-  }
+  if (geometry.layout() != layout) __builtin_unreachable();
+  return function(geometry, words, hash);
+}
+/// Of a filter of this many groups; 0: as many as the geometry says.
+template <std::uint32_t groups, auto in_blocks, class Word>
+SCBF_READ_BESIDE_A_WRITER auto InGroups(const Geometry& geometry, Word* words,
+                                        std::uint64_t hash) noexcept {
+  if (geometry.layout() != Layout::split_block) __builtin_unreachable();
+  return in_blocks(groups == 0 ? geometry.groups() : groups, geometry, words, hash);
 }
 using Word = std::uint64_t;
+template <std::uint32_t groups>
+inline constexpr OneKey kInGroups = {
+    InGroups<groups, holds_key_in, const Word>, InGroups<groups, count_key_in, const Word>,
+    InGroups<groups, add_key_in, Word>, InGroups<groups, take_key_in, Word>};
+template <std::uint32_t groups>
+inline constexpr OneKey kBitsInGroups = {InGroups<groups, holds_bits_in, const Word>,
+                                         InGroups<groups, count_bits_in, const Word>,
+                                         InGroups<groups, add_bits_in, Word>, nullptr};
+inline constexpr auto kSplit = Layout::split, kRanked = Layout::ranked;
 template <class Select>
-inline constexpr OneKey kOneKey = {
-    OfKey<holds_key_in, holds_key, holds_ranked_key, const Word>,
-    OfKey<count_key_in, count_of, ranked_count_key<Select>, const Word>,
-    OfKey<add_key_in, add_key, add_ranked_key<Select>, Word>,
-    OfKey<take_key_in, take_key, take_ranked_key<Select>, Word>};
-inline constexpr OneKey kOneKeyOfBits = {
-    OfKey<holds_bits_in, holds_bits, holds_ranked_bits, const Word>,
-    OfKey<count_bits_in, count_bits, count_ranked_bits, const Word>,
-    OfKey<add_bits_in, add_bits, add_ranked_bits, Word>, nullptr};
+inline constexpr OneKeys kOneKeys = {
+    kInGroups<1>,
+    kInGroups<0>,
+    {OfKey<kSplit, holds_key, const Word>, OfKey<kSplit, count_of, const Word>,
+     OfKey<kSplit, add_key, Word>, OfKey<kSplit, take_key, Word>},
+    {OfKey<kRanked, holds_ranked_key, const Word>,
+     OfKey<kRanked, ranked_count_key<Select>, const Word>,
+     OfKey<kRanked, add_ranked_key<Select>, Word>, OfKey<kRanked, take_ranked_key<Select>, Word>}};
+inline constexpr OneKeys kOneKeysOfBits = {
+    kBitsInGroups<1>,
+    kBitsInGroups<0>,
+    {OfKey<kSplit, holds_bits, const Word>, OfKey<kSplit, count_bits, const Word>,
+     OfKey<kSplit, add_bits, Word>, nullptr},
+    {OfKey<kRanked, holds_ranked_bits, const Word>, OfKey<kRanked, count_ranked_bits, const Word>,
+     OfKey<kRanked, add_ranked_bits, Word>, nullptr}};
 
 inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
                                std::uint64_t* bits) noexcept {
@@ -135,8 +134,8 @@ const Kernels* TableWith() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
                                 !std::is_same_v<Select, FastSelect>,
                                 HashU64Here,
-                                kOneKey<Select>,
-                                kOneKeyOfBits,
+                                kOneKeys<Select>,
+                                kOneKeysOfBits,
                                 CountValuesHere,
                                 PackAnswers,
                                 kBlockKernels,

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kit/few_keys.hpp"
 #include "kit/ranked_lists.hpp"
 #include "kit/row_kernels.hpp"
 #include "kit/word_ops.hpp"
@@ -126,7 +127,7 @@ struct Kernels {
   std::string_view target;
   bool without_deposit;  ///< it would use `pdep`, but not on this machine (deposit.hpp)
   HashU64 hash_u64;
-  OneKey one_key, one_key_of_bits;
+  OneKeys one_key, one_key_of_bits;
   CountValues count_values;
   /// Packs answers, bytes of 0 or 1, to bits: bit i % 64 of bits[i / 64]; bits after the last are
   /// 0. `answers` must be readable up to a multiple of 64. Returns how many are 1.

@@ -201,8 +201,8 @@ class SimdBackend final : public Backend {
                   [&](FilterPart part) { total += nonzero_in_part(view, part); });
     return total;
   }
-  const OneKey& one_key(Cell cell) const noexcept override {
-    return cell == Cell::bit ? kernels_.one_key_of_bits : kernels_.one_key;
+  const OneKey& one_key(const Geometry& geometry) const noexcept override {
+    return one_keys(geometry).of(geometry);
   }
   const RowKernels& rows() const noexcept override { return kernels_.rows; }
 
@@ -212,8 +212,11 @@ class SimdBackend final : public Backend {
                       const BatchOptions& options) noexcept {
     return keys.size() <= most && options.path != Path::partitioned;
   }
+  const OneKeys& one_keys(const Geometry& geometry) const noexcept {
+    return geometry.cell() == Cell::bit ? kernels_.one_key_of_bits : kernels_.one_key;
+  }
   KeyByKey key_by_key(const Geometry& geometry) const noexcept {
-    return {kernels_.hash_u64, one_key(geometry.cell())};
+    return {kernels_.hash_u64, one_keys(geometry)};
   }
 
   /// Calls look(arrays) with the filters as arrays; without filters, all answers are 0.

@@ -54,7 +54,7 @@ class Words {
 struct Pair {
   const Kernels& kernels;
   Geometry geometry;
-  scbf::OneKey one_key = scbf::find_backend("scalar").one_key(scbf::Cell::counter);
+  scbf::OneKey one_key = scbf::find_backend("scalar").one_key(geometry);
   Words words{geometry}, expected{geometry};
 
   FilterArrays arrays() { return {kernels, {geometry, 0, words.data()}}; }
@@ -149,7 +149,7 @@ void add_new(Pair& pair, const std::vector<std::uint64_t>& hashes, const scbf::F
 
 /// The same with the functions for one key.
 void one_by_one(Pair& pair, const std::vector<std::uint64_t>& hashes) {
-  const scbf::OneKey& own = pair.kernels.one_key;
+  const scbf::OneKey& own = pair.kernels.one_key.of(pair.geometry);
   std::uint64_t* const words = pair.words.data();
   std::uint64_t* const expected = pair.expected.data();
   for (std::size_t i = 0; i < hashes.size(); ++i) {
@@ -248,7 +248,7 @@ TEST_P(KernelsOf, DoWhatOneKeyAfterAnotherDoes) {
 TEST_P(KernelsOf, PutListsTogetherAndTakeThemApart) {
   const Geometry geometry = Geometry::ranked(82, 1, 0);
   const scbf::RankedShape shape(geometry);
-  const scbf::OneKey one_key = scbf::find_backend("scalar").one_key(scbf::Cell::counter);
+  const scbf::OneKey one_key = scbf::find_backend("scalar").one_key(geometry);
   const scbf::RankedLists& lists = kernels().ranked_lists;
   std::mt19937_64 random(1);
   using Block = std::array<std::uint64_t, scbf::kWordsPerBlock>;

@@ -234,10 +234,11 @@ class Backend {
   /// histograms.
   virtual std::uint64_t count_nonzero(ConstCounterView, const BatchOptions&) const;
 
-  /// The functions that look up and change a single key on the host; plain ones by default.
-  /// Filter's functions for one key call them, not those for batches. Filters keep the reference,
-  /// so it must stay valid, and its functions the same, as long as the backend lives.
-  virtual const OneKey& one_key(Cell cell) const noexcept;
+  /// The functions that look up and change a single key in a filter of this geometry on the host;
+  /// plain ones by default. Filter's functions for one key call them, not those for batches.
+  /// Filters keep the reference, so it must stay valid, and its functions the same, as long as the
+  /// backend lives.
+  virtual const OneKey& one_key(const Geometry& geometry) const noexcept;
   /// The kernels for the rows of a bank, on the host; plain ones by default.
   virtual const RowKernels& rows() const noexcept;
 };

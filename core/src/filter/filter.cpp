@@ -93,7 +93,7 @@ unsigned count_one(const FilterState& state, const Filter& filter, const Key& ke
       return unsigned{answer};
     });
   }
-  const std::uint64_t hash = hash_of(key, state.seed);
+  const std::uint64_t hash = state.hash_of(key);
   if (state.stages.size() == 1) return state.stages[0].count_one(hash);
   return count_in_stages(state.stages, hash);
 }
@@ -108,7 +108,7 @@ Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
     });
   }
   state.begin_change();
-  const std::uint64_t hash = hash_of(key, state.seed);
+  const std::uint64_t hash = state.hash_of(key);
   if (state.stages.size() == 1) {
     return state.stages[0].remove_one(hash) ? Removal::removed : Removal::absent;
   }

@@ -43,7 +43,7 @@ struct Stage {
         seed(with_seed),
         backend(&on),
         store(std::move(counters)),
-        one_key(&on.one_key(of_shape.geometry.cell())),
+        one_key(&on.one_key(of_shape.geometry)),
         nonzero_at_most(of_shape.geometry.counters()) {}
   /// Makes an empty stage.
   static Stage empty(const StageShape& shape, std::uint32_t index, std::uint64_t seed,
@@ -61,7 +61,7 @@ struct Stage {
   /// The same for a backend that shares the memory. To be called again when the cells change.
   void use(const Backend& other) noexcept {
     backend = &other;
-    one_key = &other.one_key(geometry().cell());
+    one_key = &other.one_key(geometry());
   }
   /// Takes over what is recorded of another stage with the same content: numbers of keys and of
   /// non-zero counters, metadata.

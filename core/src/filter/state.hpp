@@ -3,7 +3,6 @@
 // banks, which take filters apart and put them together.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -38,13 +37,15 @@ struct FilterState {
   std::string metadata = {};
   Cell cell = Cell::counter;  ///< of all stages
   Epoch epoch = {};           ///< of bits whose changes travel; none after any other change
+  std::uint64_t seed_mask = detail::u64_seed_mask(seed);  ///< of `seed`, for integers
 
   /// A filter of one empty stage. Throws BackendUnavailable, or what the backend throws if there is
   /// too little memory.
   static std::unique_ptr<FilterState> empty(const Growth& growth, Cell cell,
                                             const FilterOptions& options);
 
-  bool read_only() const noexcept { return std::ranges::any_of(stages, &Stage::read_only); }
+  /// All stages are mapped, or none.
+  bool read_only() const noexcept { return stages[0].read_only(); }
   /// Throws ReadOnly.
   void check_writable() const {
     if (read_only()) [[unlikely]] {
@@ -63,6 +64,13 @@ struct FilterState {
 
   // ---- keys
 
+  std::uint64_t hash_of(std::uint64_t key) const noexcept {
+    return detail::hash_u64<detail::PlainOps>(key, seed_mask);
+  }
+  std::uint64_t hash_of(std::string_view key) const noexcept {
+    return detail::hash_of_bytes(key, seed);
+  }
+
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options);
   InsertNewReport insert_new(const KeyBatch& keys, std::span<std::uint8_t> out,
                              const BatchOptions& options);
@@ -75,7 +83,7 @@ struct FilterState {
       as_batch(key, [this](const KeyBatch& keys) { insert(keys, kOnThisThread); });
       return;
     }
-    insert_hash(hash_of(key, seed));
+    insert_hash(hash_of(key));
   }
   template <class Key>
   bool insert_new_key(const Key& key) {
@@ -85,7 +93,7 @@ struct FilterState {
       });
     }
     check_writable();
-    const std::uint64_t hash = hash_of(key, seed);
+    const std::uint64_t hash = hash_of(key);
     if (contains_hash(hash)) return false;
     insert_hash(hash);
     return true;
@@ -98,7 +106,7 @@ struct FilterState {
         return contains(keys, &answer, kOnThisThread) == 1;
       });
     }
-    return contains_hash(hash_of(key, seed));
+    return contains_hash(hash_of(key));
   }
   // The same by its hash, on the host.
   void insert_hash(std::uint64_t hash) {

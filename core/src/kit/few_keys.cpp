@@ -25,8 +25,8 @@ constexpr OneKey kOfBits = {of_key<holds_bits, const Word>, of_key<count_bits, c
 
 }  // namespace
 
-const OneKey& Backend::one_key(Cell cell) const noexcept {
-  return cell == Cell::bit ? kOfBits : kOfCounters;
+const OneKey& Backend::one_key(const Geometry& geometry) const noexcept {
+  return geometry.cell() == Cell::bit ? kOfBits : kOfCounters;
 }
 
 namespace {
@@ -69,7 +69,7 @@ std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyB
   std::uint64_t hits = 0;
   FewKeys(filters, keys, how.hash_u64).answer(out, [&](std::uint64_t hash) {
     const bool hit = std::ranges::any_of(filters, [&](const ConstCounterView& filter) {
-      return how.one_key.holds(filter.geometry, filter.words, hash);
+      return how.one_key.of(filter.geometry).holds(filter.geometry, filter.words, hash);
     });
     hits += hit;
     return hit;
@@ -83,7 +83,7 @@ std::uint64_t count_few(std::span<const ConstCounterView> filters, const KeyBatc
   FewKeys(filters, keys, how.hash_u64).answer(out, [&](std::uint64_t hash) {
     unsigned sum = 0;
     for (const ConstCounterView& filter : filters) {
-      sum += how.one_key.count(filter.geometry, filter.words, hash);
+      sum += how.one_key.of(filter.geometry).count(filter.geometry, filter.words, hash);
     }
     hits += sum > 0;
     return std::min(sum, kCounterMax);
@@ -94,7 +94,7 @@ std::uint64_t count_few(std::span<const ConstCounterView> filters, const KeyBatc
 std::uint64_t insert_few(CounterView filter, const KeyBatch& keys, const KeyByKey& how) noexcept {
   std::uint64_t filled = 0;
   FewKeys(std::span(&filter, 1), keys, how.hash_u64).visit([&](std::uint64_t hash) {
-    filled += how.one_key.add(filter.geometry, filter.words, hash);
+    filled += how.one_key.of(filter.geometry).add(filter.geometry, filter.words, hash);
   });
   return filled;
 }
@@ -103,8 +103,8 @@ NewKeys insert_new_few(CounterView filter, const KeyBatch& keys, const KeyByKey&
                        std::uint8_t* out) noexcept {
   std::uint64_t added = 0, filled = 0;
   FewKeys(std::span(&filter, 1), keys, how.hash_u64).answer(out, [&](std::uint64_t hash) {
-    if (how.one_key.holds(filter.geometry, filter.words, hash)) return false;
-    filled += how.one_key.add(filter.geometry, filter.words, hash);
+    if (how.one_key.of(filter.geometry).holds(filter.geometry, filter.words, hash)) return false;
+    filled += how.one_key.of(filter.geometry).add(filter.geometry, filter.words, hash);
     ++added;
     return true;
   });
@@ -117,7 +117,8 @@ RemoveCounts remove_few(std::span<const CounterView> filters, const KeyBatch& ke
   std::ranges::fill(changes, RemovalChange{});
   RemoveCounts counts;
   const auto take = [&](std::size_t f, std::uint64_t hash) {
-    const std::uint32_t emptied = how.one_key.take(filters[f].geometry, filters[f].words, hash);
+    const std::uint32_t emptied =
+        how.one_key.of(filters[f].geometry).take(filters[f].geometry, filters[f].words, hash);
     if (emptied == OneKey::kNotThere) return Removal::absent;
     ++changes[f].keys;
     *changes[f].emptied += emptied;
@@ -127,7 +128,7 @@ RemoveCounts remove_few(std::span<const CounterView> filters, const KeyBatch& ke
   FewKeys(filters, keys, how.hash_u64).answer(verdicts, [&](std::uint64_t hash) {
     if (filters.size() == 1) return take(0, hash);
     const std::uint32_t claimer = claimer_among(filters.size(), [&](std::size_t f) {
-      return how.one_key.holds(filters[f].geometry, filters[f].words, hash);
+      return how.one_key.of(filters[f].geometry).holds(filters[f].geometry, filters[f].words, hash);
     });
     if (claimer == kNoClaimer) return Removal::absent;
     if (claimer != kSeveralClaim) return take(claimer, hash);

@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "kit/hash_keys.hpp"
 #include "kit/ranked_counts.hpp"
@@ -35,13 +34,6 @@ inline constexpr std::uint64_t kCachedBytes = 1u << 20;
 /// Slices of a `split` filter whose lines are prefetched. A lookup needs later slices only for keys
 /// that are present, and by then the core is looking ahead by itself.
 inline constexpr std::uint32_t kSlicesAhead = 8;
-
-inline std::uint64_t hash_of(std::uint64_t key, std::uint64_t seed) noexcept {
-  return detail::hash_u64<detail::PlainOps>(key, detail::u64_seed_mask(seed));
-}
-inline std::uint64_t hash_of(std::string_view key, std::uint64_t seed) noexcept {
-  return detail::hash_of_bytes(key, seed);
-}
 
 /// Are all eight counters of a key in a block non-zero? Branch-free, since it cannot be predicted
 /// which of them is 0.
@@ -204,10 +196,27 @@ SCBF_INLINE void fetch_keys(const Filters& filters,
   }
 }
 
+/// Functions for each shape of filter. Functions for all would find out the shape with every key,
+/// and set up the registers and the stack that any of them needs.
+struct OneKeys {
+  OneKey one_group, groups, slices, ranked;
+
+  const OneKey& of(const Geometry& geometry) const noexcept {
+    switch (geometry.layout()) {
+      case Layout::split_block:
+        return geometry.groups() == 1 ? one_group : groups;
+      case Layout::ranked:
+        return ranked;
+      default:
+        return slices;
+    }
+  }
+};
+
 /// How a backend hashes and treats single keys.
 struct KeyByKey {
   HashU64 hash_u64;
-  const OneKey& one_key;
+  const OneKeys& one_key;
 };
 
 // The operations of Backend for keys.size() <= kFewKeys. Filters share a seed; there is at least

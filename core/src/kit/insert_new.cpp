@@ -16,7 +16,7 @@ NewKeys Backend::insert_new(CounterView view, const KeyBatch& keys, std::uint8_t
         "filter with to(\"simd\"), or use contains and insert",
         name(), memory()));
   }
-  const OneKey& functions = one_key(view.geometry.cell());
+  const OneKey& functions = one_key(view.geometry);
   std::uint64_t inserted = 0, filled = 0;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     out[i] = 0;
