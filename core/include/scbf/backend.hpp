@@ -236,6 +236,7 @@ class Backend {
 
   /// The functions that look up and change a single key in a filter of this geometry on the host;
   /// plain ones by default. Filter's functions for one key call them, not those for batches.
+  /// The functions may be called only with geometries of this layout, cell and number of groups.
   /// Filters keep the reference, so it must stay valid, and its functions the same, as long as the
   /// backend lives.
   virtual const OneKey& one_key(const Geometry& geometry) const noexcept;

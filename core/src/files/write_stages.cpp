@@ -6,6 +6,7 @@
 
 #include "filter/store_copies.hpp"
 #include "kit/ranked_check.hpp"
+#include "kit/word_ops.hpp"
 
 namespace scbf {
 

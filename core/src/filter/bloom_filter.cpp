@@ -8,7 +8,6 @@
 
 #include "filter/state.hpp"
 #include "kit/answer_forms.hpp"
-#include "kit/few_keys.hpp"
 #include "scbf/sizing.hpp"
 
 namespace scbf {

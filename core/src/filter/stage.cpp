@@ -47,13 +47,6 @@ void Stage::take_records_of(const Stage& other) {
   metadata = other.metadata;
 }
 
-void Stage::move_to(const Backend& other) {
-  if (backend->memory() != other.memory()) {
-    store = copied(*store, geometry().words(), *backend, other);
-  }
-  use(other);
-}
-
 ConstCounterView Stage::view_on(const Backend& other, std::unique_ptr<CounterStore>& copy) const {
   if (backend->memory() == other.memory()) return view();
   copy = copied(*store, geometry().words(), *backend, other);

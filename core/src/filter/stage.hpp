@@ -24,7 +24,7 @@ struct Stage {
   std::uint64_t seed;
   const Backend* backend;
   std::unique_ptr<CounterStore> store;  ///< in the memory of `backend`
-  const OneKey* one_key;                ///< of `backend`, for the stage's cells
+  const OneKey* one_key;                ///< of `backend`, for the stage's geometry
   std::uint64_t keys_inserted = 0;
   std::uint64_t keys_removed = 0;
   /// An upper bound on the number of non-zero counters, which costs nothing. Maintained by
@@ -56,9 +56,7 @@ struct Stage {
   Stage(Stage&&) noexcept = default;
   Stage& operator=(Stage&&) noexcept = default;
   ~Stage() = default;
-  /// As Filter::to.
-  void move_to(const Backend& other);
-  /// The same for a backend that shares the memory. To be called again when the cells change.
+  /// Switches to a backend that shares the memory. To be called again when the geometry changes.
   void use(const Backend& other) noexcept {
     backend = &other;
     one_key = &other.one_key(geometry());

@@ -7,13 +7,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "filter/stage.hpp"
 #include "kit/answer_forms.hpp"
-#include "kit/few_keys.hpp"
 #include "scbf/bloom_filter.hpp"
+#include "scbf/detail/hash.hpp"
 #include "scbf/filter.hpp"
 
 namespace scbf {

@@ -92,19 +92,21 @@ std::uint64_t count_few(std::span<const ConstCounterView> filters, const KeyBatc
 }
 
 std::uint64_t insert_few(CounterView filter, const KeyBatch& keys, const KeyByKey& how) noexcept {
+  const OneKey& one_key = how.one_key.of(filter.geometry);
   std::uint64_t filled = 0;
   FewKeys(std::span(&filter, 1), keys, how.hash_u64).visit([&](std::uint64_t hash) {
-    filled += how.one_key.of(filter.geometry).add(filter.geometry, filter.words, hash);
+    filled += one_key.add(filter.geometry, filter.words, hash);
   });
   return filled;
 }
 
 NewKeys insert_new_few(CounterView filter, const KeyBatch& keys, const KeyByKey& how,
                        std::uint8_t* out) noexcept {
+  const OneKey& one_key = how.one_key.of(filter.geometry);
   std::uint64_t added = 0, filled = 0;
   FewKeys(std::span(&filter, 1), keys, how.hash_u64).answer(out, [&](std::uint64_t hash) {
-    if (how.one_key.of(filter.geometry).holds(filter.geometry, filter.words, hash)) return false;
-    filled += how.one_key.of(filter.geometry).add(filter.geometry, filter.words, hash);
+    if (one_key.holds(filter.geometry, filter.words, hash)) return false;
+    filled += one_key.add(filter.geometry, filter.words, hash);
     ++added;
     return true;
   });

@@ -196,8 +196,9 @@ SCBF_INLINE void fetch_keys(const Filters& filters,
   }
 }
 
-/// Functions for each shape of filter. Functions for all would find out the shape with every key,
-/// and set up the registers and the stack that any of them needs.
+/// Functions for each shape of filter, to be called only for filters of that shape. Functions for
+/// all would find out the shape with every key, and set up the registers and the stack that any of
+/// them needs.
 struct OneKeys {
   OneKey one_group, groups, slices, ranked;
 
