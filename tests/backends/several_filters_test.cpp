@@ -128,7 +128,7 @@ class Filters {
       std::vector<std::uint64_t> words(geometries_[f].words());
       stores_[f]->read(0, words);
       if (const auto same = same_words(words, models_[f]->words()); !same) return same;
-      std::uint64_t emptied_there = before[f] - models_[f]->nonzero();
+      const std::uint64_t emptied_there = before[f] - models_[f]->nonzero();
       const bool must_count = backend_.memory() == scbf::kHostMemory;
       if (changes[f].emptied.value_or(must_count ? ~0u : emptied_there) != emptied_there) {
         return ::testing::AssertionFailure()
