@@ -11,8 +11,10 @@ namespace scbf {
 
 namespace {
 
-/// Batches that ask between later tries.
-constexpr std::uint32_t kBetweenTries = 32;
+/// Batches that ask between later tries. If the pass is what they would do, a try costs little, as
+/// only its samples go directly; and a filter that the last cache could hold may have lost its
+/// tries to a neighbour who used the cache.
+constexpr std::uint32_t kBetweenTries = 32, kBetweenPasses = 4;
 
 /// What a line of the filter costs a pass, in random lines.
 constexpr double kLineCost = 0.5;
@@ -42,9 +44,10 @@ std::optional<Way> PathTimes::faster(std::size_t keys, double lines) const noexc
   return 2 * passes > tries - 1 ? Way::by_position : Way::direct;
 }
 
-bool PathTimes::are_due() noexcept {
+bool PathTimes::are_due(Way way) noexcept {
   const std::uint32_t before = asked_.fetch_add(1, std::memory_order_relaxed);
-  return begun_.load(std::memory_order_relaxed) < kTries || before % kBetweenTries == 0;
+  const std::uint32_t between = way == Way::by_position ? kBetweenPasses : kBetweenTries;
+  return begun_.load(std::memory_order_relaxed) < kTries || before % between == 0;
 }
 
 std::size_t samples_for(const Geometry& geometry, std::size_t keys, std::size_t sample) noexcept {

@@ -41,9 +41,9 @@ class PathTimes {
   /// memory that was never touched before.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
-  /// Whether this batch should try both ways: every batch until three have, later a few. Counts the
-  /// batches that ask.
-  bool are_due() noexcept;
+  /// Whether this batch, which would go in this way, should try both: every batch until three have,
+  /// later a few. Counts the batches that ask.
+  bool are_due(Way way) noexcept;
   /// Counts a batch that tries both.
   void count_try() noexcept { begun_.fetch_add(1, std::memory_order_relaxed); }
   /// Has no batch tried both yet? One that pays for scratch memory does so only then.
@@ -91,14 +91,17 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   if (keys.size() < 2 * samples * sample + choice.enough) {
     return work(std::size_t{0}, keys, choice);
   }
-  // A part that pays for a pass, or all of a small batch; then the rest in the faster way.
+  // A part that pays for a pass, or all of a small batch; then the rest in the faster way. If the
+  // pass won before, all at once: parts read the lines of the filter more often.
+  const bool has_won = times.faster(keys.size(), choice.lines) == Way::by_position;
   const auto part_of = [&](std::size_t left, bool is_first) {
-    return is_first && left >= 4 * choice.enough ? std::max(2 * choice.enough, left / 4) : left;
+    return is_first && !has_won && left >= 4 * choice.enough ? std::max(2 * choice.enough, left / 4)
+                                                             : left;
   };
   const PartitionPlan first = chosen(part_of(keys.size() - 2 * samples * sample, true)).plan;
   const bool pays = pays_once_for_scratch(first.shard_bytes * choice.threads);
   const bool is_first_try = times.is_first();
-  if (!(pays ? is_first_try : times.are_due())) return work(std::size_t{0}, keys, choice);
+  if (!(pays ? is_first_try : times.are_due(choice.way))) return work(std::size_t{0}, keys, choice);
   const bool may_book =
       !pays && !(is_first_try && choice.plan.shard_bytes * choice.threads > kept_scratch());
   times.count_try();

@@ -102,15 +102,17 @@ TEST(RunFasterThan, ASlowBeginningDoesNotDecide) {
 }
 
 TEST(PathTimes, BothAreTriedAtFirstAndThenRarely) {
-  PathTimes times;
-  int due = 0;
-  for (int i = 0; i < 320; ++i) {
-    const bool are_due = times.are_due();
-    EXPECT_TRUE(are_due || i > 2) << i;
-    due += are_due;
-    if (are_due) times.count_try();
+  for (const auto& [way, later] : {std::pair{Way::direct, 9}, {Way::by_position, 79}}) {
+    PathTimes times;
+    int due = 0;
+    for (int i = 0; i < 320; ++i) {
+      const bool are_due = times.are_due(way);
+      EXPECT_TRUE(are_due || i > 2) << i;
+      due += are_due;
+      if (are_due) times.count_try();
+    }
+    EXPECT_EQ(due, 3 + later);
   }
-  EXPECT_EQ(due, 3 + 9);
 }
 
 /// A batch for which either path may pay, in a filter that nobody else asks about.
@@ -181,7 +183,7 @@ TEST_P(RunFaster, BatchesThatAreTooSmallForBothUseUpNoTries) {
     scbf::run_faster(GetParam(), large, keys, {.threads = 1},
                      [](std::size_t, const KeyBatch&, const Choice&) {});
   }
-  EXPECT_TRUE(scbf::path_times(GetParam(), large, 1).are_due());
+  EXPECT_TRUE(scbf::path_times(GetParam(), large, 1).are_due(Way::direct));
 }
 
 TEST_P(RunFaster, ASlowFirstPassIsTriedAgainEvenIfAllBatchesAreSmall) {
@@ -268,18 +270,39 @@ TEST_P(RunFaster, EqualBatchesAreBookedWhereSizesSayDirect) {
 TEST_P(RunFaster, BooksOnlyBatchesThatTryBoth) {
   const Geometry geometry = Geometry::split_block(2, 100'000);  // of another kind than kGeometry
   PathTimes& times = scbf::path_times(GetParam(), geometry, 1);
-  while (times.are_due()) times.count_try();
+  while (times.are_due(Way::by_position)) times.count_try();
   for (int i = 0; i < 3; ++i) times.book(0.2, 0.1, 0.02);
   const std::vector<std::uint64_t> keys(2'000'000);
+  int in_one = 0;
   for (int i = 0; i < 25; ++i) {
-    // Slow, as in memory that nobody has touched before.
+    std::vector<Way> ways;
+    // Slow, as in memory that nobody has touched before; if both are tried, the direct way is
+    // slower.
     scbf::run_faster(GetParam(), geometry, keys, {.threads = 1},
-                     [&](std::size_t, const KeyBatch& all, const Choice& choice) {
-                       EXPECT_EQ(all.size(), keys.size());
-                       EXPECT_EQ(choice.way, Way::by_position) << i;
+                     [&](std::size_t, const KeyBatch&, const Choice& choice) {
+                       ways.push_back(choice.way);
                        std::this_thread::sleep_for(std::chrono::milliseconds(2));
                      });
+    if (ways.size() > 1) continue;
+    EXPECT_EQ(ways[0], Way::by_position) << i;
+    ++in_one;
   }
+  EXPECT_EQ(in_one, 25 - 7);
+}
+
+/// A pass that has won before takes all keys between the samples at once.
+TEST_P(RunFaster, ATryOfThePassThatWonBeforeIsOnePass) {
+  const Geometry geometry = Geometry::split_block(3, 100'000);
+  PathTimes& times = scbf::path_times(GetParam(), geometry, 1);
+  for (int i = 0; i < 3; ++i) times.book(0.2, 0.1, 0.02);
+  const std::vector<std::uint64_t> keys(2'000'000);
+  int passes = 0, samples = 0;
+  scbf::run_faster(GetParam(), geometry, keys, {.threads = 1},
+                   [&](std::size_t, const KeyBatch&, const Choice& choice) {
+                     ++(choice.way == Way::by_position ? passes : samples);
+                   });
+  EXPECT_EQ(passes, 1);
+  EXPECT_GE(samples, 6);
 }
 
 TEST_P(RunFaster, ForcedPathsAndSmallBatchesGoAtOnce) {
