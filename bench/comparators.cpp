@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <unordered_set>
 #include <vector>
 
+#include "blocked_filter.hpp"
 #include "textbook_filter.hpp"
 
 #if SCBF_BENCH_LIBBLOOM
@@ -116,6 +118,42 @@ class UnorderedSetSubject final : public Subject {
   std::unordered_set<std::uint64_t, std::hash<std::uint64_t>, std::equal_to<>, Allocator> set_;
 };
 
+class BlockedSubject final : public Subject {
+ public:
+  BlockedSubject(std::size_t n, double fpr, bool ahead) : filter_(n, fpr), ahead_(ahead) {}
+
+  void insert(KeySpan keys) override { filter_.insert(numbers(keys), ahead_); }
+  void fill(KeySpan keys) override { filter_.insert(numbers(keys), true); }
+  std::uint64_t contains(KeySpan keys, std::uint8_t* out) override {
+    return filter_.contains(numbers(keys), out, ahead_);
+  }
+  std::uint64_t remove(KeySpan, std::uint8_t*) override {
+    throw std::logic_error("plain bits cannot be removed");
+  }
+  void count(KeySpan, std::uint8_t*) override { throw std::logic_error("plain bits do not count"); }
+  bool can_remove() const override { return false; }
+  bool can_count() const override { return false; }
+  void reset(KeySpan) override { filter_.clear(); }
+  void mark() override { marked_.assign(filter_.words().begin(), filter_.words().end()); }
+  void return_to_mark() override { std::ranges::copy(marked_, filter_.words().begin()); }
+  bool empty() const override { return filter_.empty(); }
+  double bytes() const override { return static_cast<double>(filter_.bytes()); }
+  std::optional<double> predicted_fpr(std::size_t n) const override {
+    return filter_.predicted_fpr(n);
+  }
+  std::string target() const override { return BlockedFilter::target(); }
+
+ private:
+  static std::span<const std::uint64_t> numbers(KeySpan keys) {
+    if (keys.words_each != 1) throw std::invalid_argument("blocked: keys must be numbers");
+    return {keys.words, keys.size};
+  }
+
+  BlockedFilter filter_;
+  bool ahead_;
+  std::vector<std::uint64_t> marked_;
+};
+
 #if SCBF_BENCH_LIBBLOOM
 /// Asks for huge pages, which our filters have too. The memory works without them.
 void advise_huge(void* data, std::size_t bytes) noexcept {
@@ -182,6 +220,9 @@ std::unique_ptr<Subject> make_textbook(std::size_t n, double fpr) {
 }
 std::unique_ptr<Subject> make_unordered_set(std::size_t n) {
   return std::make_unique<UnorderedSetSubject>(n);
+}
+std::unique_ptr<Subject> make_blocked(std::size_t n, double fpr, Calls calls) {
+  return std::make_unique<BlockedSubject>(n, fpr, calls != Calls::key);
 }
 std::unique_ptr<Subject> make_libbloom([[maybe_unused]] std::size_t n,
                                        [[maybe_unused]] double fpr) {

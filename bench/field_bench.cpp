@@ -45,12 +45,20 @@ void add_field(std::size_t n) {
   add({.structure = "ranked", .n = n}, true);
   add({.structure = "ranked", .n = n, .calls = Calls::view}, true);
   add({.n = n, .cell = Cell::bit}, false);
+  add({.n = n, .calls = Calls::view, .cell = Cell::bit}, false);
   add({.structure = "textbook", .n = n, .other = [=] { return make_textbook(n, kFpr); }}, true);
   for (const FieldStructure& structure : field_structures()) {
     add({.structure = structure.name,
          .n = n,
          .other = [=, make = structure.make] { return make(n, kFpr); }},
         structure.removes);
+  }
+  for (const Calls calls : {Calls::one, Calls::key}) {
+    add({.structure = "blocked",
+         .n = n,
+         .calls = calls,
+         .other = [=] { return make_blocked(n, kFpr, calls); }},
+        false);
   }
 #if SCBF_BENCH_LIBBLOOM
   add({.structure = "libbloom", .n = n, .other = [=] { return make_libbloom(n, kFpr); }}, false);

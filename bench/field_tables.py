@@ -21,6 +21,7 @@ FIELD = (
     ({"filter": "ranked", "backend": "simd", "calls": "view"}, "`ranked`, one key a call", None, None),
     ({"filter": "split_block", "cells": "bit"}, "`split_block`, bits, in batches", TAKES_ALL,
      NO_REMOVAL),
+    ({"filter": "split_block", "cells": "bit", "calls": "view"}, "`split_block`, bits, one key a call", None, None),
     ({"filter": "textbook"}, "textbook counting", TAKES_ALL, takes_with_it("5 others")),
     ({"filter": "spectral"}, "spectral (minimum increase)", TAKES_ALL,
      "cannot remove: minimum increase would lose other keys"),
@@ -38,12 +39,13 @@ FIELD = (
      takes_with_it("1 other")),
     ({"filter": "cuckoo"}, "cuckoo filter",
      "refuses from 1.00 to 1.02 n on, and the tenth copy of a key", takes_with_it("1 other")),
+    ({"filter": "blocked"}, "blocked Bloom (plain bits), in batches", TAKES_ALL, NO_REMOVAL),
+    ({"filter": "blocked", "calls": "key"}, "blocked Bloom (plain bits), one key a call", None, None),
     ({"filter": "libbloom"}, "libbloom (plain bits)", TAKES_ALL, NO_REMOVAL),
 )
 
 
-# Those with counters.
-OURS = [name for of, name, *_ in FIELD if name.startswith("`") and "cells" not in of]
+OURS = [name for _, name, *_ in FIELD if name.startswith("`")]
 BATCHES = [name for name in OURS if name.endswith("in batches")]
 
 
@@ -62,17 +64,18 @@ def field_rows(systems, n):
 
 
 def field_losses(measured):
-    """What is smaller or faster than our counters, of (n, name, rows by operation)."""
+    """What is smaller or faster than our filters, of (n, name, rows by operation). With one key a call, nothing is
+    compared with what takes batches."""
     lost, sizes = {}, {}
     for n, ours, ours_found in measured:
         sizes.setdefault(ours, []).append(n)
         if ours not in OURS:
             continue
         for other_n, other, found in measured:
-            if other_n != n or other.startswith("`"):
+            if other_n != n or other.startswith("`") or (ours not in BATCHES and other.endswith("in batches")):
                 continue
             for op in MAIN:
-                if op in found and found[op]["ns"][1] < ours_found[op]["ns"][1]:
+                if op in found and op in ours_found and found[op]["ns"][1] < ours_found[op]["ns"][1]:
                     lost.setdefault((ours, op), {}).setdefault(other, []).append(n)
             if ours in BATCHES and (next(iter(found.values()))["bits_per_key"] <
                                         next(iter(ours_found.values()))["bits_per_key"]):
@@ -83,9 +86,9 @@ def field_losses(measured):
         return [other if at == sizes[other] else f"{other} at {listed([keys(n) for n in at])}"
                 for other, at in lost.get((ours, what), {}).items()]
 
-    for ours in BATCHES:
-        yield f"Fewer bits than {ours.partition(',')[0]}: " + (", ".join(others(ours, "bits")) or "none")
-    for ours in OURS:
+    for ours in (ours for ours in BATCHES if ours in sizes):
+        yield f"Fewer bits than {ours.removesuffix(', in batches')}: " + (", ".join(others(ours, "bits")) or "none")
+    for ours in (ours for ours in OURS if ours in sizes):
         faster = [f"{op}: {', '.join(others(ours, op))}" for op in MAIN if (ours, op) in lost]
         yield f"Faster than {ours}: " + ("; ".join(faster) or "none")
 

@@ -137,6 +137,13 @@ class Matrix {
 #if SCBF_BENCH_LIBBLOOM
     add({.structure = "libbloom", .n = n, .other = [=] { return make_libbloom(n, fpr); }}, kPlain);
 #endif
+    for (const Calls calls : {Calls::one, Calls::key}) {
+      add({.structure = "blocked",
+           .n = n,
+           .calls = calls,
+           .other = [=] { return make_blocked(n, fpr, calls); }},
+          {Operation::insert, Operation::miss, Operation::hit});
+    }
     if (n > 1'000'000) return;
     add({.structure = "unordered_set",
          .n = n,
@@ -175,6 +182,10 @@ class Matrix {
     add({.structure = layout, .n = n, .cell = Cell::bit},
         {Operation::first_build, Operation::build, Operation::insert, Operation::miss,
          Operation::hit});
+    for (const Calls calls : {Calls::key, Calls::view, Calls::ahead}) {
+      add({.structure = layout, .n = n, .calls = calls, .cell = Cell::bit},
+          {Operation::insert, Operation::miss, Operation::hit});
+    }
     for (const Path path : {Path::direct, Path::partitioned}) {
       if (n < kAround) break;
       add({.structure = layout, .n = n, .options = {.threads = 1, .path = path}, .cell = Cell::bit},

@@ -66,7 +66,7 @@ def machine(results):
 
 
 # What the two short tables show, by label.
-MAIN_KINDS = ("split_block", "ranked", "split", "split_block bits", "textbook", "libbloom")
+MAIN_KINDS = ("split_block", "ranked", "split", "split_block bits", "blocked", "textbook", "libbloom")
 
 
 def compared_sizes(results):
@@ -142,8 +142,8 @@ def comparators(results):
     rows = []
     for n in results.sizes:
         ours = {op: results.find(op, "split_block", n) for op in MAIN}
-        for kind in ("split_block", "ranked", "split", "split_block bits", "ranked bits", "textbook", "libbloom",
-                     "unordered_set"):
+        for kind in ("split_block", "ranked", "split", "split_block bits", "ranked bits", "blocked", "textbook",
+                     "libbloom", "unordered_set"):
             found = {op: results.find(op, kind, n) for op in MAIN}
             some = next((r for r in found.values() if r), None)
             if some is None or n == 50_000:
@@ -162,7 +162,7 @@ def comparators(results):
 def losses(results):
     """Every comparison that one of our layouts loses, the sizes at which it does in one row: time against
     a comparator, memory against a comparator or a layout of the same kind of cells."""
-    layouts, comparators = ("split_block", "ranked", "split"), ("textbook", "libbloom", "unordered_set")
+    layouts, comparators = ("split_block", "ranked", "split"), ("blocked", "textbook", "libbloom", "unordered_set")
     sizes = compared_sizes(results)
     rows = []
 
@@ -319,7 +319,7 @@ def elsewhere(results):
     if on is None:
         return ""
     rows = []
-    for kind in ("split_block", "ranked", "split", "split_block bits"):
+    for kind in ("split_block", "ranked", "split", "split_block bits", "blocked"):
         for n in (10**5, 10**6, 10**7, 10**8):
             found = [on.find(op, kind, n) for op in MAIN]
             some = next((r for r in found if r), None)
@@ -339,6 +339,8 @@ def one_key(results):
     for n in (10**5, 10**6, 10**7, 10**8):
         for kind, form, of in (("split_block", "key", ", its functions"), ("split_block", "view", ", `ref()`"),
                                ("ranked", "key", ", its functions"), ("ranked", "view", ", `ref()`"),
+                               ("split_block bits", "key", ", its functions"),
+                               ("split_block bits", "view", ", `ref()`"), ("blocked", "key", ""),
                                ("textbook", "one", ""), ("libbloom", "one", ""), ("unordered_set", "one", "")):
             found = [on.find(op, kind, n, calls=form) for op in MAIN]
             if any(found):

@@ -42,7 +42,7 @@ def listed(words):
 def label(kind):
     return {"split_block": "`split_block`", "split": "`split`", "ranked": "`ranked`",
             "split_block bits": "`split_block`, bits", "split bits": "`split`, bits",
-            "ranked bits": "`ranked`, bits", "libbloom": "libbloom (plain)",
+            "ranked bits": "`ranked`, bits", "libbloom": "libbloom (plain)", "blocked": "blocked Bloom (plain)",
             "textbook": "textbook counting", "unordered_set": "`std::unordered_set`"}[kind]
 
 

@@ -144,10 +144,12 @@ class InBulk final : public InSmallBatches<AnyFilter> {
 };
 
 /// One key a call: of the filter, of a view of it, or of a view that prefetches. Keys are numbers.
-template <Calls calls>
-class KeyByKey final : public OurSubject<Filter> {
+template <class AnyFilter, Calls calls>
+class KeyByKey final : public OurSubject<AnyFilter> {
+  using OneBatch = OurSubject<AnyFilter>;
+
  public:
-  using OurSubject<Filter>::OurSubject;
+  using OneBatch::OneBatch;
 
   void insert(KeySpan keys) override {
     for_each(keys, [](auto& callee, std::uint64_t key, std::size_t) { callee.insert(key); });
@@ -161,23 +163,35 @@ class KeyByKey final : public OurSubject<Filter> {
     return hits;
   }
   std::uint64_t remove(KeySpan keys, std::uint8_t* out) override {
-    std::uint64_t removed = 0;
-    for_each(keys, [&](auto& callee, std::uint64_t key, std::size_t i) {
-      out[i] = static_cast<std::uint8_t>(callee.remove(key));
-      removed += out[i];
-    });
-    return removed;
+    if constexpr (OneBatch::kCounts) {
+      std::uint64_t removed = 0;
+      for_each(keys, [&](auto& callee, std::uint64_t key, std::size_t i) {
+        out[i] = static_cast<std::uint8_t>(callee.remove(key));
+        removed += out[i];
+      });
+      return removed;
+    } else {
+      return OneBatch::remove(keys, out);
+    }
   }
   void count(KeySpan keys, std::uint8_t* out) override {
-    for_each(keys, [&](auto& callee, std::uint64_t key, std::size_t i) {
-      out[i] = static_cast<std::uint8_t>(callee.count(key));
-    });
+    if constexpr (OneBatch::kCounts) {
+      for_each(keys, [&](auto& callee, std::uint64_t key, std::size_t i) {
+        out[i] = static_cast<std::uint8_t>(callee.count(key));
+      });
+    } else {
+      OneBatch::count(keys, out);
+    }
   }
+  void mark() override { marked_ = this->filter_; }
+  void return_to_mark() override { this->filter_ = *marked_; }
 
  private:
+  using View = decltype(std::declval<AnyFilter&>().ref());
+
   /// A view whose keys are hashes.
   struct OfHashes {
-    FilterRef view;
+    View view;
     void insert(std::uint64_t hash) { view.insert_hash(hash); }
     bool contains(std::uint64_t hash) const { return view.contains_hash(hash); }
     unsigned count(std::uint64_t hash) const { return view.count_hash(hash); }
@@ -190,12 +204,12 @@ class KeyByKey final : public OurSubject<Filter> {
     if (span.words_each != 1) throw std::invalid_argument("one key a call: keys must be numbers");
     const std::span keys(span.words, span.size);
     if constexpr (calls == Calls::key) {
-      for (std::size_t i = 0; i < keys.size(); ++i) use(filter_, keys[i], i);
+      for (std::size_t i = 0; i < keys.size(); ++i) use(this->filter_, keys[i], i);
     } else if constexpr (calls == Calls::view) {
-      FilterRef view = filter_.ref();
+      View view = this->filter_.ref();
       for (std::size_t i = 0; i < keys.size(); ++i) use(view, keys[i], i);
     } else {
-      OfHashes callee = {filter_.ref()};
+      OfHashes callee = {this->filter_.ref()};
       std::array<std::uint64_t, kAhead> hashes;  // of the next keys
       for (std::size_t i = 0; i < keys.size() + kAhead; ++i) {
         std::uint64_t& hash = hashes[i % kAhead];
@@ -206,6 +220,8 @@ class KeyByKey final : public OurSubject<Filter> {
       }
     }
   }
+
+  std::optional<AnyFilter> marked_;
 };
 
 using MakeSubject = std::function<std::unique_ptr<Subject>()>;
@@ -219,28 +235,25 @@ MakeSubject subject_of(const FilterCase& c) {
       return std::make_unique<S>(geometry, backend, options);
     };
   };
-  const auto in_batches = [&]<class AnyFilter>(std::type_identity<AnyFilter>) -> MakeSubject {
-    if (c.calls == Calls::small) return make(std::type_identity<InSmallBatches<AnyFilter>>());
-    if (c.calls == Calls::bulk) return make(std::type_identity<InBulk<AnyFilter>>());
+  const auto of_cell = [&]<class AnyFilter>(std::type_identity<AnyFilter>) -> MakeSubject {
+    switch (c.calls) {
+      case Calls::small:
+        return make(std::type_identity<InSmallBatches<AnyFilter>>());
+      case Calls::bulk:
+        return make(std::type_identity<InBulk<AnyFilter>>());
+      case Calls::key:
+        return make(std::type_identity<KeyByKey<AnyFilter, Calls::key>>());
+      case Calls::view:
+        return make(std::type_identity<KeyByKey<AnyFilter, Calls::view>>());
+      case Calls::ahead:
+        return make(std::type_identity<KeyByKey<AnyFilter, Calls::ahead>>());
+      case Calls::one:
+        break;
+    }
     return make(std::type_identity<OurSubject<AnyFilter>>());
   };
-  if (c.cell == Cell::bit) {
-    if (is_key_by_key(c.calls)) throw std::invalid_argument("one key a call: of counters only");
-    return in_batches(std::type_identity<BloomFilter>());
-  }
-  switch (c.calls) {
-    case Calls::key:
-      return make(std::type_identity<KeyByKey<Calls::key>>());
-    case Calls::view:
-      return make(std::type_identity<KeyByKey<Calls::view>>());
-    case Calls::ahead:
-      return make(std::type_identity<KeyByKey<Calls::ahead>>());
-    case Calls::one:
-    case Calls::small:
-    case Calls::bulk:
-      break;
-  }
-  return in_batches(std::type_identity<Filter>());
+  return c.cell == Cell::bit ? of_cell(std::type_identity<BloomFilter>())
+                             : of_cell(std::type_identity<Filter>());
 }
 
 /// The keys of one n. Lists are made when first needed and live until n changes.

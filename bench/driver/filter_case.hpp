@@ -47,8 +47,8 @@ enum class Calls : std::uint8_t {
   one,    ///< one batch
   small,  ///< batches of kSmallBatch keys
   bulk,   ///< the same, but insertions through a BulkInserter
-  key,    ///< one key a call, through Filter
-  view,   ///< one key a call, through a FilterRef
+  key,    ///< one key a call, through the functions of the filter
+  view,   ///< one key a call, through a view
   ahead,  ///< the same, and keys are prefetched
 };
 inline constexpr Calls kCalls[] = {Calls::one, Calls::small, Calls::bulk,

@@ -12,6 +12,7 @@
 
 #include "kit/few_keys.hpp"
 #include "scbf/bloom_filter.hpp"
+#include "scbf/delta.hpp"
 #include "scbf/filter.hpp"
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
@@ -145,18 +146,33 @@ TEST(OneKey, OfBitsIsThatOfBatches) {
         ASSERT_NE(own.add, plain.add);
       }
       scbf::BloomFilter single(shape, {.seed = kSeed, .backend = backend->name()});
+      scbf::BloomFilter viewed(shape, {.seed = kSeed, .backend = backend->name()});
       scbf::BloomFilter batch(shape, {.seed = kSeed, .backend = "scalar"});
-      for (std::size_t i = 0; i < 300; ++i) single.insert(keys[i]);
+      const scbf::BloomFilterRef view = viewed.ref();
+      const scbf::ConstFilterRef const_view = std::as_const(viewed).ref();
+      for (std::size_t i = 0; i < 300; ++i) {
+        single.insert(keys[i]);
+        view.insert(keys[i]);
+      }
       batch.insert(KeyBatch(keys).slice(0, 300));
       ASSERT_EQ(single, batch);
       ASSERT_EQ(single.fill(), batch.fill());  // what each key filled was counted
+      ASSERT_EQ(viewed, batch);
+      ASSERT_EQ(viewed.fill(), batch.fill());
+      ASSERT_EQ(viewed.keys_inserted(), 300u);
       std::vector<std::uint8_t> expected(keys.size());
       batch.contains(keys, expected);
       for (std::size_t i = 0; i < keys.size(); ++i) {
         ASSERT_EQ(single.contains(keys[i]), expected[i] != 0);
         ASSERT_EQ(own.count(single.geometry(), single.words().data(), xxh3(keys[i], kSeed)),
                   expected[i]);
+        const_view.prefetch_hash(view.hash(keys[i]));  // changes nothing
+        ASSERT_EQ(const_view.contains(keys[i]), expected[i] != 0);
+        ASSERT_EQ(view.count(keys[i]), expected[i]);
       }
+      for (const std::uint64_t key : keys) ASSERT_EQ(view.insert_new(key), single.insert_new(key));
+      ASSERT_EQ(viewed, single);
+      ASSERT_EQ(viewed.keys_inserted(), single.keys_inserted());
     }
   }
 }
@@ -299,6 +315,20 @@ TEST(View, IsOfOneStageOnTheHost) {
   SCBF_EXPECT_THROW(grows.ref(), scbf::InvalidArgument, "grows");
   SCBF_EXPECT_THROW(std::as_const(grows).ref(), scbf::InvalidArgument, "grows");
   SCBF_EXPECT_THROW(far.ref(), scbf::NotOnHost, "memory of far");
+  scbf::BloomFilter bits(Growth::tightening(100, 0.1));
+  SCBF_EXPECT_THROW(bits.ref(), scbf::InvalidArgument, "grows");
+  SCBF_EXPECT_THROW(std::as_const(bits).ref(), scbf::InvalidArgument, "grows");
+}
+
+TEST(View, OfBitsEndsTheirEpoch) {
+  scbf::BloomFilter bits(1000, 0.01), next(1000, 0.01);
+  bits.advance(next);
+  ASSERT_NE(bits.epoch(), scbf::Epoch());
+  EXPECT_FALSE(std::as_const(bits).ref().contains("a"));
+  EXPECT_NE(bits.epoch(), scbf::Epoch());
+  bits.ref().insert("a");
+  EXPECT_EQ(bits.epoch(), scbf::Epoch());
+  EXPECT_TRUE(bits.contains("a"));
 }
 
 // Keys that are in the filter throughout are found at any time, whatever the one writer does.
@@ -334,12 +364,45 @@ TEST(View, IsReadByManyThreadsWhileOneWrites) {
   }
 }
 
+TEST(View, OfBitsIsReadByManyThreadsWhileOneWrites) {
+  for (const Geometry& shape : {Geometry::split_block(1, 400), Geometry::split_block(2, 300),
+                                Geometry::split(7, 5000), Geometry::ranked(100, 120, 0)}) {
+    scbf::BloomFilter filter(shape);
+    const auto stay = random_keys(200, 1), come = random_keys(scaled(20'000, 2'000), 2);
+    filter.insert(stay);
+    const scbf::BloomFilterRef writer = filter.ref();
+    const scbf::ConstFilterRef reader = std::as_const(filter).ref();
+    std::atomic<bool> done = false;
+    const int wrong = wrong_at_once(3, [&](unsigned t) {
+      int missed = 0;
+      if (t == 0) {
+        for (const std::uint64_t key : come) writer.insert(key);
+        done = true;
+        return missed;
+      }
+      while (!done) {
+        for (const std::uint64_t key : stay) missed += !reader.contains(key);
+      }
+      return missed;
+    });
+    EXPECT_EQ(wrong, 0) << shape.describe();
+    scbf::BloomFilter expected(shape);
+    expected.insert(stay);
+    expected.insert(come);
+    EXPECT_EQ(filter, expected) << shape.describe();
+  }
+}
+
 TEST(OneKey, DoesNotChangeAMappedFilter) {
   const TemporaryFolder folder;
   Filter(1000, 0.01).save(folder / "f.scbf");
   Filter mapped = Filter::map(folder / "f.scbf");
   SCBF_EXPECT_THROW(mapped.ref(), scbf::ReadOnly, "read-only");
   EXPECT_FALSE(std::as_const(mapped).ref().contains("a"));
+  scbf::BloomFilter(1000, 0.01).save(folder / "bits.scbf");
+  scbf::BloomFilter mapped_bits = scbf::BloomFilter::map(folder / "bits.scbf");
+  SCBF_EXPECT_THROW(mapped_bits.ref(), scbf::ReadOnly, "read-only");
+  EXPECT_FALSE(std::as_const(mapped_bits).ref().contains("a"));
   SCBF_EXPECT_THROW(mapped.insert("a"), scbf::ReadOnly, "read-only");
   SCBF_EXPECT_THROW(mapped.remove(std::uint64_t{1}), scbf::ReadOnly, "read-only");
 }

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bench/blocked_filter.hpp"
 #include "bench/driver/keys.hpp"
 #include "bench/field/accurate.hpp"
 #include "bench/field/cuckoo.hpp"
@@ -83,7 +84,7 @@ double lost_per_false_removal(const std::vector<std::uint64_t>& keys,
 template <class Structure>
 struct Field : testing::Test {};
 using All = testing::Types<SpectralFilter, DynamicCountFilter, AccurateFilter, DLeftFilter,
-                           QuotientFilter, CuckooFilter>;
+                           QuotientFilter, CuckooFilter, BlockedFilter>;
 TYPED_TEST_SUITE(Field, All);
 
 template <class Structure>
@@ -123,7 +124,8 @@ TYPED_TEST(Field, TakesTheMemoryThatItsPaperSays) {
       {"accurate", 17.5},            // computed: see the header
       {"d_left", 8 * 14 / 6.0},      // 8 cells of 12 + 2 bits for 6 keys
       {"quotient", (7 + 3) / 0.75},  // 7 + 3 bits in 4/3 slots
-      {"cuckoo", 10 / 0.95}};        // 10 bits in 1/0.95 slots
+      {"cuckoo", 10 / 0.95},         // 10 bits in 1/0.95 slots
+      {"blocked", 10.5}};            // computed: see blocked_filter.cpp
   EXPECT_NEAR(bits, expected.at(TypeParam::kName), 0.1);
 }
 
@@ -398,7 +400,7 @@ TEST(DynamicCount, GrowsAndShrinks) {
 
 template <class Structure>
 struct TakingAll : testing::Test {};
-using AllThatTakeAll = testing::Types<SpectralFilter, DynamicCountFilter>;
+using AllThatTakeAll = testing::Types<SpectralFilter, DynamicCountFilter, BlockedFilter>;
 TYPED_TEST_SUITE(TakingAll, AllThatTakeAll);
 
 TYPED_TEST(TakingAll, TakesMoreKeysAtAHigherRate) {
@@ -409,6 +411,33 @@ TYPED_TEST(TakingAll, TakesMoreKeysAtAHigherRate) {
   EXPECT_NEAR(static_cast<double>(found(filter, absent_hashes(20'000))) / 20'000,
               filter.predicted_fpr(keys.size()), 0.02);
   EXPECT_GT(filter.predicted_fpr(keys.size()), 0.4);
+}
+
+/// Each way of giving the keys makes the same bits as one hash after another, without vectors, and
+/// gets the same answers.
+TEST(Blocked, BatchesAreTakenAsSingleKeysAre) {
+  for (const std::size_t n : {0u, 1u, 63u, 64u, 65u, 129u, 20'000u}) {
+    for (const bool ahead : {false, true}) {
+      BlockedFilter filter(std::max<std::size_t>(n, 100), kFpr);
+      BlockedFilter single(std::max<std::size_t>(n, 100), kFpr);
+      std::vector<std::uint64_t> keys(n), asked;
+      for (std::size_t i = 0; i < n; ++i) keys[i] = key_word(present_number(0, i));
+      filter.insert(keys, ahead);
+      for (const std::uint64_t key : keys) single.insert(hash_of(&key, sizeof key));
+      EXPECT_TRUE(std::ranges::equal(filter.words(), single.words()));
+
+      asked = keys;
+      for (std::size_t i = 0; i < 1'000; ++i) asked.push_back(key_word(absent_number(0, i)));
+      std::vector<std::uint8_t> answers(asked.size(), 2), expected;
+      std::uint64_t hits = 0;
+      for (const std::uint64_t key : asked) {
+        expected.push_back(single.contains(hash_of(&key, sizeof key)));
+        hits += expected.back();
+      }
+      EXPECT_EQ(filter.contains(asked, answers.data(), ahead), hits);
+      EXPECT_EQ(answers, expected);
+    }
+  }
 }
 
 TEST(Spectral, CountsMoreExactlyAndStopsAt15) {

@@ -51,6 +51,12 @@ class BloomFilter : public FilterBase {
   /// Throws std::bad_alloc.
   explicit BloomFilter(const Filter& counters, const BatchOptions& options = {});
 
+  /// Views of a filter of one stage on the host, for loops with one key per call, as Filter::ref.
+  /// The BloomFilterRef is also no longer valid once a delta is applied or `advance` is called: its
+  /// insertions would not belong to the epoch.
+  BloomFilterRef ref();
+  ConstFilterRef ref() const;
+
   /// As Filter::to. Throws BackendUnavailable, also for a backend that works on counters only.
   BloomFilter& to(std::string_view backend);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For loops with one key per call: a view of a filter of one stage on the host. It keeps what
-// Filter's functions for one key look up in every call, so that a call is a hash and one function
+// For loops with one key per call: views of a filter of one stage on the host. They keep what the
+// filter's functions for one key look up in every call, so that a call is a hash and one function
 // for the machine's best vectors. (scbf::cuda::FilterRef, of scbf/cuda/filter_ref.hpp, is its twin
 // in kernels: lookups and insertions, inline, on counters in the memory of a device.)
 #pragma once
@@ -23,16 +23,16 @@ namespace detail {
 struct StageNumbers {
   std::uint64_t* keys_inserted;
   std::uint64_t* keys_removed;
-  KnownCount* nonzero;  ///< counters
+  KnownCount* nonzero;
 };
 
 }  // namespace detail
 
-/// A view for lookups; see Filter::ref.
+/// A view of counters or of bits, for lookups; see Filter::ref and BloomFilter::ref.
 class ConstFilterRef {
  public:
-  /// As Filter::contains and Filter::count of one key. Cost: the key's cache lines, and four
-  /// nanoseconds in a second-level cache (`ranked`: seven).
+  /// As Filter::contains and Filter::count of one key; in bits, a key that may be present counts 1.
+  /// Cost: the key's cache lines, and four nanoseconds in a second-level cache (`ranked`: seven).
   bool contains(std::uint64_t key) const noexcept { return contains_hash(hash(key)); }
   bool contains(std::string_view key) const noexcept { return contains_hash(hash(key)); }
   unsigned count(std::uint64_t key) const noexcept { return count_hash(hash(key)); }
@@ -57,19 +57,16 @@ class ConstFilterRef {
   /// Begins to fetch the key's cache lines, and does not wait for them.
   __attribute__((always_inline)) void prefetch_hash(std::uint64_t hash) const noexcept {
     // Inlining is forced: g++ drops calls of functions that only prefetch.
-    if (geometry_.layout() == Layout::split_block) {
-      const std::uint64_t* group = words_;
+    if (geometry_.in_blocks()) {  // ranked chooses the block as split_block does
       for (std::uint32_t j = 0; j < geometry_.groups(); ++j) {
-        const std::uint64_t place = detail::place_in_group(geometry_, hash, j);
-        __builtin_prefetch(group + detail::block_of(place) * kWordsPerBlock);
-        group += geometry_.blocks_per_group() * kWordsPerBlock;
+        const std::uint64_t block = j * geometry_.blocks_per_group() +
+                                    detail::block_of(detail::place_in_group(geometry_, hash, j));
+        __builtin_prefetch(words_ + geometry_.block_word(block));
       }
-    } else if (geometry_.layout() == Layout::ranked) {
-      const std::uint64_t place = detail::ranked_place(geometry_, hash);
-      __builtin_prefetch(words_ + detail::block_of(place) * kWordsPerBlock);
     } else {
       for (std::uint32_t i = 0; i < geometry_.probes(); ++i) {
-        __builtin_prefetch(words_ + detail::probe(geometry_, hash, i).word);
+        const detail::Probe counter = detail::probe(geometry_, hash, i);
+        __builtin_prefetch(words_ + detail::word_of(geometry_, counter));
       }
     }
   }
@@ -82,6 +79,7 @@ class ConstFilterRef {
 
  protected:
   friend class Filter;
+  friend class BloomFilter;
   ConstFilterRef(const Geometry& geometry, std::uint64_t seed, const std::uint64_t* words,
                  const OneKey& functions) noexcept
       : functions_(functions),
@@ -98,26 +96,20 @@ class ConstFilterRef {
   std::uint64_t seed_, seed_mask_;
 };
 
-/// A view for changes and lookups; see Filter::ref.
-class FilterRef : public ConstFilterRef {
+/// A view for insertions and lookups; see BloomFilter::ref.
+class BloomFilterRef : public ConstFilterRef {
  public:
-  /// As Filter::insert, insert_new and remove of one key; `remove` returns whether the key was
-  /// there.
+  /// As Filter::insert and insert_new of one key.
   void insert(std::uint64_t key) const noexcept { insert_hash(hash(key)); }
   void insert(std::string_view key) const noexcept { insert_hash(hash(key)); }
   bool insert_new(std::uint64_t key) const noexcept { return insert_new_hash(hash(key)); }
   bool insert_new(std::string_view key) const noexcept { return insert_new_hash(hash(key)); }
-  bool remove(std::uint64_t key) const noexcept { return remove_hash(hash(key)); }
-  bool remove(std::string_view key) const noexcept { return remove_hash(hash(key)); }
   template <detail::NotAKey T>
   void insert(T) const = delete;
   void insert(detail::Literals) const = delete;
   template <detail::NotAKey T>
   bool insert_new(T) const = delete;
   bool insert_new(detail::Literals) const = delete;
-  template <detail::NotAKey T>
-  bool remove(T) const = delete;
-  bool remove(detail::Literals) const = delete;
 
   void insert_hash(std::uint64_t hash) const noexcept {
     numbers_.nonzero->add(functions_.add(geometry_, words_, hash));
@@ -128,6 +120,27 @@ class FilterRef : public ConstFilterRef {
     insert_hash(hash);
     return true;
   }
+
+ protected:
+  friend class BloomFilter;
+  BloomFilterRef(const Geometry& geometry, std::uint64_t seed, std::uint64_t* words,
+                 const OneKey& functions, const detail::StageNumbers& numbers) noexcept
+      : ConstFilterRef(geometry, seed, words, functions), words_(words), numbers_(numbers) {}
+
+  std::uint64_t* words_;
+  detail::StageNumbers numbers_;
+};
+
+/// A view of counters for all changes and lookups; see Filter::ref.
+class FilterRef : public BloomFilterRef {
+ public:
+  /// As Filter::remove of one key; returns whether the key was there.
+  bool remove(std::uint64_t key) const noexcept { return remove_hash(hash(key)); }
+  bool remove(std::string_view key) const noexcept { return remove_hash(hash(key)); }
+  template <detail::NotAKey T>
+  bool remove(T) const = delete;
+  bool remove(detail::Literals) const = delete;
+
   bool remove_hash(std::uint64_t hash) const noexcept {
     const std::uint32_t emptied = functions_.take(geometry_, words_, hash);
     if (emptied == OneKey::kNotThere) return false;
@@ -138,12 +151,7 @@ class FilterRef : public ConstFilterRef {
 
  private:
   friend class Filter;
-  FilterRef(const Geometry& geometry, std::uint64_t seed, std::uint64_t* words,
-            const OneKey& functions, const detail::StageNumbers& numbers) noexcept
-      : ConstFilterRef(geometry, seed, words, functions), words_(words), numbers_(numbers) {}
-
-  std::uint64_t* words_;
-  detail::StageNumbers numbers_;
+  using BloomFilterRef::BloomFilterRef;
 };
 
 }  // namespace scbf

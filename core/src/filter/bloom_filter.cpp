@@ -56,6 +56,15 @@ BloomFilter::BloomFilter(const Filter& counters, const BatchOptions& options)
 BloomFilter::BloomFilter(std::unique_ptr<FilterState> state) noexcept
     : FilterBase(std::move(state)) {}
 
+BloomFilterRef BloomFilter::ref() {
+  Stage& stage = state_->stage_to_change_by_view();
+  return {stage.geometry(), stage.seed, stage.store->words(), *stage.one_key, stage.numbers()};
+}
+ConstFilterRef BloomFilter::ref() const {
+  const Stage& stage = state_->stage_to_view();
+  return {stage.geometry(), stage.seed, stage.store->words(), *stage.one_key};
+}
+
 // ---- the whole ----------------------------------------------------------------------------------
 
 BloomFilter& BloomFilter::to(std::string_view backend) {

@@ -123,39 +123,12 @@ Removal Filter::remove(std::string_view key) { return remove_one(*state_, *this,
 unsigned Filter::count(std::uint64_t key) const { return count_one(*state_, *this, key); }
 unsigned Filter::count(std::string_view key) const { return count_one(*state_, *this, key); }
 
-namespace {
-
-/// The only stage of a filter on the host.
-template <class State>
-auto& stage_to_view(State& state) {
-  if (state.growth.policy() != Growth::Policy::one) {
-    throw InvalidArgument(
-        "ref: the filter grows, and a view is of one stage: use insert, contains "
-        "and remove of the filter");
-  }
-  if (!state.on_host()) {
-    throw NotOnHost(
-        fmt::format("ref: the counters are in the memory of {}: move the filter with to(\"simd\")",
-                    state.backend->memory()));
-  }
-  return state.stages[0];
-}
-
-}  // namespace
-
 FilterRef Filter::ref() {
-  Stage& stage = stage_to_view(*state_);
-  state_->begin_change();
-  return {stage.geometry(),
-          stage.seed,
-          stage.store->words(),
-          *stage.one_key,
-          {&stage.keys_inserted, &stage.keys_removed, &stage.known_nonzero}};
+  Stage& stage = state_->stage_to_change_by_view();
+  return {stage.geometry(), stage.seed, stage.store->words(), *stage.one_key, stage.numbers()};
 }
-
 ConstFilterRef Filter::ref() const {
-  const FilterState& state = *state_;
-  const Stage& stage = stage_to_view(state);
+  const Stage& stage = state_->stage_to_view();
   return {stage.geometry(), stage.seed, stage.store->words(), *stage.one_key};
 }
 

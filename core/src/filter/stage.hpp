@@ -66,6 +66,9 @@ struct Stage {
   void take_records_of(const Stage& other);
 
   const Geometry& geometry() const noexcept { return shape.geometry; }
+  detail::StageNumbers numbers() noexcept {
+    return {&keys_inserted, &keys_removed, &known_nonzero};
+  }
   bool read_only() const noexcept { return !store->writable(); }
   CounterView view() noexcept { return {shape.geometry, seed, store->words()}; }
   ConstCounterView view() const noexcept { return {shape.geometry, seed, store->words()}; }

@@ -83,6 +83,25 @@ bool FilterState::any_stage_holds(std::uint64_t hash) const {
                      [&](const Stage& stage) { return stage.holds_one(hash); });
 }
 
+const Stage& FilterState::stage_to_view() const {
+  if (growth.policy() != Growth::Policy::one) {
+    throw InvalidArgument(
+        "ref: the filter grows, and a view is of one stage: call insert, contains and the like of "
+        "the filter itself");
+  }
+  if (!on_host()) {
+    throw NotOnHost(fmt::format("ref: the filter is in the memory of {}: move it with to(\"simd\")",
+                                backend->memory()));
+  }
+  return stages[0];
+}
+
+Stage& FilterState::stage_to_change_by_view() {
+  stage_to_view();
+  begin_change();
+  return stages[0];
+}
+
 // ---- what a filter is ---------------------------------------------------------------------------
 
 const StageShape& StageView::shape() const noexcept { return stage_->shape; }

@@ -120,6 +120,10 @@ struct FilterState {
     return any_stage_holds(hash);
   }
 
+  // The only stage of a filter on the host, for a view. Both throw as Filter::ref does.
+  const Stage& stage_to_view() const;
+  Stage& stage_to_change_by_view();
+
   // ---- the whole
 
   template <class Of>
