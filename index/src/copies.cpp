@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "open_file.hpp"
 #include "scbf/detail/in_quotes.hpp"
 #include "scbf/detail/io_error.hpp"
 #include "scbf/errors.hpp"
@@ -22,21 +23,6 @@ using detail::io_error;
 namespace {
 
 constexpr std::size_t kPiece = 1u << 20;
-
-class OpenFile {
- public:
-  OpenFile(const std::filesystem::path& path, int flags)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int fd() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
 
 /// `forgiven`: an error that does not count.
 void sync(const std::filesystem::path& path, int flags = O_RDONLY, int forgiven = 0) {

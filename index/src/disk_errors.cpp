@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/env.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -15,6 +14,7 @@
 #include <system_error>
 #include <thread>
 
+#include "open_file.hpp"
 #include "unwatched.hpp"
 
 namespace scbf::index {
@@ -54,13 +54,12 @@ class FilesWithRoom : public rocksdb::FileSystemWrapper {
   /// Returns ENOSPC, EDQUOT or EIO; 0 if there is room, or none can be reserved.
   static int reserve(const char* name) {
     constexpr off_t kEmptyTable = 4096;  // bytes; it takes some 1,200
-    const int fd = ::open(name, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
+    const OpenFile file(name, O_WRONLY);
+    if (file.fd() < 0) return 0;
     int error = 0;
     do {
-      error = ::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, kEmptyTable) == 0 ? 0 : errno;
+      error = ::fallocate(file.fd(), FALLOC_FL_KEEP_SIZE, 0, kEmptyTable) == 0 ? 0 : errno;
     } while (error == EINTR);
-    ::close(fd);
     return error == ENOSPC || error == EDQUOT || error == EIO ? error : 0;
   }
 };

@@ -10,9 +10,11 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "copies.hpp"
 #include "crash_points.hpp"
+#include "open_file.hpp"
 #include "scbf/detail/in_quotes.hpp"
 #include "scbf/detail/io_error.hpp"
 #include "scbf/errors.hpp"
@@ -40,18 +42,15 @@ IOStatus refused(const std::string& name) {
 /// An open file and the size that it had.
 class FrozenFiles::File {
  public:
-  File(int fd, std::uint64_t bytes) : fd_(fd), bytes_(bytes) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() { ::close(fd_); }
+  File(OpenFile file, std::uint64_t bytes) : file_(std::move(file)), bytes_(bytes) {}
 
-  int fd() const noexcept { return fd_; }
+  int fd() const noexcept { return file_.fd(); }
   std::uint64_t bytes() const noexcept { return bytes_; }
   IOStatus read(std::uint64_t at, std::size_t count, rocksdb::Slice* result, char* to) const {
     count = static_cast<std::size_t>(std::min<std::uint64_t>(count, bytes_ - std::min(bytes_, at)));
     std::size_t done = 0;
     while (done < count) {
-      const ssize_t got = ::pread(fd_, to + done, count - done, static_cast<off_t>(at + done));
+      const ssize_t got = ::pread(fd(), to + done, count - done, static_cast<off_t>(at + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return IOStatus::IOError("cannot read", std::strerror(errno));
       if (got == 0) break;
@@ -69,7 +68,7 @@ class FrozenFiles::File {
   }
 
  private:
-  int fd_;
+  OpenFile file_;
   std::uint64_t bytes_;
 };
 
@@ -162,17 +161,12 @@ FrozenFiles::Files FrozenFiles::open_all(Which which) const {
     const std::string name = entry->path().filename();
     if (name.ends_with(".sst") != (which == Which::only_tables)) continue;
     if (name.starts_with("LO")) continue;  // the lock, tables being LOADed, LOGs of version 0.1
-    const int fd = ::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) continue;  // removed meanwhile
-    if (fd < 0) fail(entry->path(), errno);
+    OpenFile file(entry->path(), O_RDONLY);
+    if (file.fd() < 0 && errno == ENOENT) continue;  // removed meanwhile
     struct stat status = {};
-    if (::fstat(fd, &status) != 0) {
-      const int why = errno;
-      ::close(fd);
-      fail(entry->path(), why);
-    }
-    files.emplace(name,
-                  std::make_shared<const File>(fd, static_cast<std::uint64_t>(status.st_size)));
+    if (file.fd() < 0 || ::fstat(file.fd(), &status) != 0) fail(entry->path(), errno);
+    files.emplace(name, std::make_shared<const File>(std::move(file),
+                                                     static_cast<std::uint64_t>(status.st_size)));
     crash_point("read: a file is open");
   }
   if (error) fail(folder_, error.value());
