@@ -2,10 +2,12 @@
 // Kernels of both layouts for filters of bits. Included once per target.
 //
 // A block is 128 bits: eight lanes of sixteen, one for each slice. The nibbles in the lower half of
-// a key's place choose one bit in each lane. A byte shuffle brings each nibble to both bytes of its
-// lane, and another looks the bit up in a table: by the nibble for the lower byte of the lane, by
-// the nibble minus eight for the upper byte. The key is held unless the block lacks one of its
-// bits. With vectors of 512 bits, four keys share every step but the loads of their blocks.
+// a key's place choose one bit in each lane: each nibble is brought to its lane, and a one is
+// shifted by it. Below AVX-512, which shifts lanes of sixteen bits by different numbers, a byte
+// shuffle brings the nibble to both bytes of its lane, and another looks the bit up in a table: by
+// the nibble for the lower byte of the lane, by the nibble minus eight for the upper byte. The key
+// is held unless the block lacks one of its bits. With vectors of 512 bits, four keys share every
+// step but the loads of their blocks.
 #if defined(SCBF_BITS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_BITS_INL
 #undef SCBF_BITS_INL
@@ -39,17 +41,6 @@ HWY_INLINE Word* bit_block_of(Word* words, std::uint64_t place) noexcept {
   return words + detail::block_of(place) * kBitBlockWords;
 }
 
-/// The nibbles of places as a byte each: those of even lanes in the lower half, those of odd lanes
-/// in the upper half.
-template <class V>
-HWY_INLINE V nibbles_of(V places) noexcept {
-  const hn::DFromV<V> tag;
-  const auto low = hn::Set(tag, 0x0F0F'0F0Fu);
-  const auto even = hn::And(places, low);
-  const auto odd = hn::And(hn::ShiftRight<4>(places), low);
-  return hn::Or(even, hn::ShiftLeft<32>(odd));
-}
-
 #if HWY_TARGET == HWY_SCALAR
 
 /// The bits of a key in its block, as two words.
@@ -78,12 +69,53 @@ struct BitTally {
 
 #else
 
-/// Turns nibbles, which nibbles_of has spread to both words of each 128-bit block of a vector, into
-/// the bits of the key.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+
+/// Nibble i of a place, and above it other bits, in lane i. The place is in both words.
 template <class V>
-HWY_INLINE V bits_of_nibbles(V nibbles) noexcept {
+HWY_INLINE V nibbles_in_lanes(V places) noexcept {
   const hn::DFromV<V> tag;
   const hn::Repartition<std::uint8_t, decltype(tag)> tag8;
+#if HWY_TARGET <= HWY_AVX3_DL
+  // For each byte, where in its word the eight bits begin.
+  alignas(16) static constexpr std::uint8_t kFrom[16] = {0,  0, 4,  0, 8,  0, 12, 0,
+                                                         16, 0, 20, 0, 24, 0, 28, 0};
+  const auto from = hn::LoadDup128(tag8, kFrom);
+  if constexpr (sizeof(V) == 64) {
+    return V{_mm512_multishift_epi64_epi8(from.raw, places.raw)};
+  } else {
+    return V{_mm_multishift_epi64_epi8(from.raw, places.raw)};
+  }
+#else
+  const hn::Repartition<std::uint16_t, decltype(tag)> tag16;
+  alignas(16) static constexpr std::uint8_t kBytes[16] = {0, 0, 0, 0, 1, 1, 1, 1,
+                                                          2, 2, 2, 2, 3, 3, 3, 3};
+  alignas(16) static constexpr std::uint16_t kOdd[8] = {0, 4, 0, 4, 0, 4, 0, 4};
+  const auto bytes = hn::TableLookupBytes(hn::BitCast(tag8, places), hn::LoadDup128(tag8, kBytes));
+  return hn::BitCast(tag, hn::Shr(hn::BitCast(tag16, bytes), hn::LoadDup128(tag16, kOdd)));
+#endif
+}
+
+/// The bits of keys whose places are in both words of each 128-bit block of a vector.
+template <class V>
+HWY_INLINE V bits_of_places(V places) noexcept {
+  const hn::DFromV<V> tag;
+  const hn::Repartition<std::uint16_t, decltype(tag)> tag16;
+  const auto nibbles =
+      hn::And(hn::BitCast(tag16, nibbles_in_lanes(places)), hn::Set(tag16, kCountersPerWord - 1));
+  return hn::BitCast(tag, hn::Shl(hn::Set(tag16, 1), nibbles));
+}
+
+#else
+
+template <class V>
+HWY_INLINE V bits_of_places(V places) noexcept {
+  const hn::DFromV<V> tag;
+  const hn::Repartition<std::uint8_t, decltype(tag)> tag8;
+  // A byte for each nibble: those of even lanes in the lower half, those of odd lanes in the upper.
+  const auto low = hn::Set(tag, 0x0F0F'0F0Fu);
+  const auto odd = hn::And(hn::ShiftRight<4>(places), low);
+  const auto nibbles = hn::Or(hn::And(places, low), hn::ShiftLeft<32>(odd));
   alignas(16) static constexpr std::uint8_t kLanes[16] = {0, 0, 4, 4, 1, 1, 5, 5,
                                                           2, 2, 6, 6, 3, 3, 7, 7};
   alignas(16) static constexpr std::uint8_t kUpper[16] = {0, 8, 0, 8, 0, 8, 0, 8,
@@ -94,12 +126,14 @@ HWY_INLINE V bits_of_nibbles(V nibbles) noexcept {
                                                hn::Xor(lanes, hn::LoadDup128(tag8, kUpper))));
 }
 
+#endif
+
 using BitTag = hn::FixedTag<std::uint64_t, kBitBlockWords>;
 using BitVector = hn::Vec<BitTag>;
 
 /// The bits of a key in its block.
 HWY_INLINE BitVector key_bits(std::uint64_t place) noexcept {
-  return bits_of_nibbles(nibbles_of(hn::Set(BitTag(), place & 0xFFFF'FFFFu)));
+  return bits_of_places(hn::Set(BitTag(), place));
 }
 HWY_INLINE bool block_has(const std::uint64_t* block, std::uint64_t place) noexcept {
   const BitTag tag;
@@ -156,10 +190,9 @@ struct BitsOfEight {
     const Tag64 tag;
     alignas(64) static constexpr std::uint64_t kTwice[2][kKeysAtOnce] = {{0, 0, 1, 1, 2, 2, 3, 3},
                                                                          {4, 4, 5, 5, 6, 6, 7, 7}};
-    const auto nibbles = nibbles_of(hn::LoadU(tag, places));
+    const auto all = hn::LoadU(tag, places);
     for (std::size_t half = 0; half < 2; ++half) {
-      of[half] =
-          bits_of_nibbles(hn::TableLookupLanes(nibbles, hn::SetTableIndices(tag, kTwice[half])));
+      of[half] = bits_of_places(hn::TableLookupLanes(all, hn::SetTableIndices(tag, kTwice[half])));
     }
   }
 };
