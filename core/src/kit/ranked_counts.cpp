@@ -150,7 +150,9 @@ std::uint32_t take_from_spilled(const Geometry& geometry, std::uint64_t* words,
     store_word(line + kRankedSlices + j, slice.second & ~slice.high);
     ++emptied;
   }
-  if (fit_lists(shape, [&](unsigned i) { return table.count(entry, i); })) {
+  // Each key has counted once in the first slice. Nearly always there are still too many for lists.
+  if (table.sum_of_first(entry, shape.positions) <= shape.most_keys &&
+      fit_lists(shape, [&](unsigned i) { return table.count(entry, i); })) {
     take_back(table, entry, line, shape);
   }
   return emptied;

@@ -63,6 +63,17 @@ class BasicSpillTable {
   SCBF_INLINE static unsigned count(const Word* entry, unsigned i) noexcept {
     return static_cast<unsigned>(entry[1 + i / 8] >> (i % 8 * 8)) & 0xFFu;
   }
+  /// The sum of the first n counts, n ≤ 128.
+  SCBF_INLINE static unsigned sum_of_first(const Word* entry, unsigned n) noexcept {
+    constexpr std::uint64_t kEven = 0x00FF'00FF'00FF'00FFu;
+    std::uint64_t sums = 0;  // four of 16 bits: below 2 · 16 · 255
+    for (unsigned i = 0; i < n; i += 8) {
+      const std::uint64_t counts =
+          entry[1 + i / 8] & ~std::uint64_t{0} >> (n - i < 8 ? 8 * (8 - (n - i)) : 0);
+      sums += (counts & kEven) + (counts >> 8 & kEven);
+    }
+    return static_cast<unsigned>(sums * 0x0001'0001'0001'0001u >> 48);
+  }
   SCBF_INLINE static void set_count(std::uint64_t* entry, unsigned i, unsigned count) noexcept {
     const unsigned shift = i % 8 * 8;
     std::uint64_t& word = entry[1 + i / 8];
