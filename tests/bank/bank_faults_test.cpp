@@ -116,6 +116,7 @@ std::vector<Operation> operations(const Growth& growth, std::uint32_t last, std:
        false},
       {"remove_small", [=](auto& bank, auto&, auto& options) { bank.remove(small, options); },
        false},
+      {"copy", [](auto& bank, auto&, auto&) { bank = Bank(std::as_const(bank)); }, true, false},
       {"save and load",
        [](auto& bank, auto&, auto&) {
          std::vector<std::byte> bytes;

@@ -250,6 +250,27 @@ TEST(MappedBitsBank, IsReadOnly) {
   EXPECT_EQ(moved.find(nowhere), std::vector<std::uint32_t>{0});
 }
 
+TEST(MappedBitsBank, HasCopiesInMemory) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "b.bank";
+  for (const BloomBank& bank : samples()) {
+    SCOPED_TRACE(bank.growth().describe());
+    bank.save(path);
+    const BloomBank mapped = BloomBank::map(path);
+    BloomBank copy = mapped;
+    EXPECT_FALSE(copy.read_only());
+    EXPECT_TRUE(copy == mapped && mapped == bank);
+    expect_same_bank(copy, bank);
+    BloomFilter filter(bank.growth(), {.seed = bank.seed()});
+    filter.insert(scbf_test::random_keys(90, 1));
+    auto members = members_of(bank);
+    members.emplace(copy.add_member(filter), filter);
+    EXPECT_EQ(scbf_test::bits_error(copy, members), std::nullopt);
+    EXPECT_FALSE(copy == mapped);
+    expect_same_bank(mapped, bank);
+  }
+}
+
 TEST(MappedBitsBank, OfWhatHasNoRowsToMap) {
   const TemporaryFolder folder;
   const fs::path path = folder / "b.bank";
@@ -442,6 +463,7 @@ TEST(HostileBitsBank, StrayBits) {
     expect_loads_refuse(bytes,
                         "rows of level 0: a slot without a stage is not zero, at byte 400 of "
                         "the rows");
+    EXPECT_TRUE(BloomBank::map(path) == bank);
     // All bits of all rows: members that exist are in every answer, and no others.
     const LevelAt level = levels_of(bytes).at(0);
     std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(level.offset), level.bytes,
@@ -454,6 +476,8 @@ TEST(HostileBitsBank, StrayBits) {
     mapped.contains_bits(std::vector<std::uint64_t>{77}, bits);
     EXPECT_EQ(bits, (std::vector<std::uint8_t>{0b110101, 0, 0, 0}));
     EXPECT_THROW_WITH(to_bytes(mapped), CorruptFile,
+                      "the bank is damaged, as a mapped file may be");
+    EXPECT_THROW_WITH(BloomBank{mapped}, CorruptFile,
                       "the bank is damaged, as a mapped file may be");
   }
   {
@@ -496,6 +520,8 @@ TEST(HostileBitsBank, StrayBits) {
                         "checksum mismatch");
     }
     EXPECT_FALSE(fs::exists(folder / "copy"));
+    EXPECT_THROW_WITH(BloomBank{mapped}, CorruptFile, "chunk 0: checksum mismatch");
+    EXPECT_FALSE(mapped == bank);
   }
   // Padding: of a slice, behind the last row.
   const Geometry slices = Geometry::split(3, 9);

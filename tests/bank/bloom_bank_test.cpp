@@ -564,6 +564,8 @@ TEST(BloomBank, ChangesNothingWhenMemoryIsShort) {
       {[&](BloomBank& bank) { bank.copy_member(4, {.threads = 1}); }},
       {[&](BloomBank& bank) { bank.reserve(300); }},
       {[&](BloomBank&) { const BloomBank copy(counters); }},
+      {[](BloomBank& bank) { bank = BloomBank(std::as_const(bank)); }},
+      {[](BloomBank& bank) { EXPECT_TRUE(bank == bank); }},
       {[&](BloomBank&) {
         std::size_t at = 0;
         BloomBank::read([&](std::span<std::byte> out) {

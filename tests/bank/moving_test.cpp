@@ -119,6 +119,8 @@ TEST(Moving, Banks) {
     const Filter other = filled(growth);
     scbf::MemberLists lists;
     const std::vector<scbf::MemberKeys> batches{{0, kKeys}};
+    Bank good(growth, {.seed = 7});
+    good.add_member(other);
     expect_rule_of_moving<Bank>(
         [&] {
           Bank bank(growth, {.seed = 7});
@@ -166,10 +168,16 @@ TEST(Moving, Banks) {
             [&](Bank& b) { b.find(kKeys, lists); },
             [](Bank& b) { (void)b.find(1); },
             [](Bank& b) { (void)b.find("a"); },
+            [&](Bank& b) { (void)(b == good); },
+            [&](Bank& b) { (void)(good == b); },
+            [](Bank& b) { const Bank copy = b; },
+            [&](Bank& b) { good = b; },
             [](Bank& b) { const BloomBank bits(b); },
             [](Bank& b) { const BloomBank bits(std::move(b)); },
         });
+    EXPECT_TRUE(same_bank(good, model, kKeys, {}));
     const BloomFilter bits(other);
+    BloomBank good_bits(good);
     expect_rule_of_moving<BloomBank>(
         [&] {
           BloomBank bank(growth, {.seed = 7});
@@ -205,7 +213,12 @@ TEST(Moving, Banks) {
             [&](BloomBank& b) { b.find(kKeys, lists); },
             [](BloomBank& b) { (void)b.find(1); },
             [](BloomBank& b) { (void)b.find("a"); },
+            [&](BloomBank& b) { (void)(b == good_bits); },
+            [&](BloomBank& b) { (void)(good_bits == b); },
+            [](BloomBank& b) { const BloomBank copy = b; },
+            [&](BloomBank& b) { good_bits = b; },
         });
+    EXPECT_TRUE(good_bits.size() == 1 && good_bits.copy_member(0) == bits);
     // As an argument.
     BloomBank bank(growth, {.seed = 7});
     bank.add_member(bits);

@@ -56,8 +56,11 @@ struct BankState;  // internal: what a bank is made of
 /// is removed; a later member may then get that number. Every function that takes a number throws
 /// InvalidArgument, changing nothing, if no member has it.
 ///
-/// Movable (errors.hpp: "Moving"), not copyable; not a type of its own: only the two banks are
-/// made.
+/// Copyable (deep), movable (errors.hpp: "Moving"); not a type of its own: only the two banks are
+/// made. A copy has the same members, numbers, marks, metadata, backend and capacity, and lies in
+/// memory: of a mapped bank or member, it can be changed. Throws std::bad_alloc, or CorruptFile if
+/// the rows of a mapped bank are damaged. Cost: a copy of counters and rows; of a mapped bank, a
+/// pass over the rows more, which verifies them.
 class BankBase {
  public:
   const Growth& growth() const;
@@ -122,6 +125,8 @@ class BankBase {
 
  protected:
   explicit BankBase(std::unique_ptr<BankState> state) noexcept;
+  BankBase(const BankBase&);
+  BankBase& operator=(const BankBase&);
   BankBase(BankBase&&) noexcept;
   BankBase& operator=(BankBase&&) noexcept;
   ~BankBase();

@@ -80,6 +80,11 @@ class BloomBank : public BankBase {
 
   // ---- the whole ------------------------------------------------------------------------------
 
+  /// As of two Banks; epochs may differ, too. Rows of a mapped bank are not verified. Cost: one
+  /// pass over the rows of both, up to the first difference; where later stages have other slots,
+  /// bit by bit. Throws std::bad_alloc.
+  friend bool operator==(const BloomBank& a, const BloomBank& b);
+
   /// Writes the rows, and the members' numbers, marks and metadata, into one file, atomically as
   /// Filter::save. Throws IoError, or CorruptFile if the bank is mapped from a file whose rows
   /// are damaged. Cost: two passes over the rows; with options.compress one, unless the bank is

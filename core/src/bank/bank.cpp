@@ -22,6 +22,8 @@ Bank::Bank(const Growth& growth, const BankOptions& options)
     : BankBase(BankState::empty(growth, Cell::counter, options)) {}
 Bank::Bank(std::unique_ptr<BankState> state) noexcept : BankBase(std::move(state)) {}
 
+bool operator==(const Bank& a, const Bank& b) { return a.state_->equals(*b.state_); }
+
 BankMemory Bank::memory() const { return state_->memory(); }
 
 std::uint32_t Bank::add_member() {

@@ -10,6 +10,11 @@
 namespace scbf {
 
 BankBase::BankBase(std::unique_ptr<BankState> state) noexcept : state_(std::move(state)) {}
+BankBase::BankBase(const BankBase& other) : state_(other.state_->copy()) {}
+BankBase& BankBase::operator=(const BankBase& other) {
+  if (this != &other) state_ = other.state_->copy();
+  return *this;
+}
 BankBase::BankBase(BankBase&&) noexcept = default;
 BankBase& BankBase::operator=(BankBase&&) noexcept = default;
 BankBase::~BankBase() = default;

@@ -11,6 +11,7 @@
 #include <map>
 #include <utility>
 
+#include "bank/bits_bank_files.hpp"
 #include "bank/member_answers.hpp"
 #include "kit/hash_keys.hpp"
 #include "scbf/detail/in_quotes.hpp"
@@ -81,6 +82,57 @@ void BankState::take_later(std::span<const StageSlot> stages, std::vector<Stage>
     stage.level->owners[stage.slot] = kNoMember;
   }
   drop_empty_levels();
+}
+
+// ---- comparison ---------------------------------------------------------------------------------
+
+bool BankState::equals(const BankState& other) const {
+  return seed == other.seed && growth == other.growth && same_members(other) &&
+         (cell == Cell::bit ? same_bits(other) : same_counters(other));
+}
+
+bool BankState::same_members(const BankState& other) const {
+  const auto same_shape = [](const StageSlot& a, const StageSlot& b) {
+    return a.level->index == b.level->index;
+  };
+  if (first.size != other.first.size) return false;
+  for (std::uint32_t m = 0; m < first.slots(); ++m) {
+    if (!first.has(m)) continue;
+    if (!other.first.has(m) || first.is_always(m) != other.first.is_always(m)) return false;
+    if (!std::ranges::equal(members[m].stages, other.members[m].stages, same_shape)) return false;
+  }
+  return true;
+}
+
+bool BankState::same_counters(const BankState& other) const {
+  const auto same = [](const StageSlot& a, const StageSlot& b) {
+    return a.stage().equals(b.stage());
+  };
+  for (std::uint32_t m = 0; m < first.slots(); ++m) {
+    if (!first.has(m)) continue;
+    if (!std::ranges::equal(members[m].stages, other.members[m].stages, same)) return false;
+  }
+  return true;
+}
+
+bool BankState::same_bits(const BankState& other) const {
+  struct Columns {
+    const MemberRows* there = nullptr;
+    std::vector<SlotPair> slots = {};
+  };
+  std::map<const Level*, Columns> of_level;
+  for (std::uint32_t m = 0; m < first.slots(); ++m) {
+    if (!first.has(m)) continue;
+    for (std::size_t s = 0; s < members[m].stages.size(); ++s) {
+      const StageSlot &here = members[m].stages[s], &there = other.members[m].stages[s];
+      Columns& columns = of_level[here.level];
+      columns.there = &there.level->rows;
+      columns.slots.push_back({here.slot, there.slot});
+    }
+  }
+  return std::ranges::all_of(of_level, [](const auto& level) {
+    return level.first->rows.same_columns(*level.second.there, level.second.slots);
+  });
 }
 
 // ---- filters that become members ----------------------------------------------------------------
@@ -202,11 +254,12 @@ const Backend& BankState::backend_for_bits() const {
   return on;
 }
 
-std::unique_ptr<BankState> BankState::bits(const Backend& on) const {
-  auto copy = std::unique_ptr<BankState>(
-      new BankState{growth, seed, &on, Cell::bit, first.bits(on), {}, members, fit, metadata});
+std::unique_ptr<BankState> BankState::copy_as(Cell of_copy, const Backend& on) const {
+  check_mapped_rows(*this);
+  auto copy = std::unique_ptr<BankState>(new BankState{
+      growth, seed, &on, of_copy, first.copy_as(of_copy, on), {}, members, fit, metadata});
   for (const auto& level : later) {
-    copy->later.push_back(std::make_unique<Level>(level->bits(on)));
+    copy->later.push_back(std::make_unique<Level>(level->copy_as(of_copy, on)));
   }
   for (Member& member : copy->members) {
     for (StageSlot& stage : member.stages) {

@@ -64,13 +64,16 @@ struct BankState {
   /// The backend of the bits of this bank: its own, or "auto" if that works on counters only.
   /// Throws BackendUnavailable or InvalidArgument as Bank's constructor.
   const Backend& backend_for_bits() const;
-  /// The bank of bits of this bank of counters, on a backend that works on bits. Throws
-  /// std::bad_alloc.
-  std::unique_ptr<BankState> bits(const Backend& on) const;
+  /// Throws as BankBase's copy constructor.
+  std::unique_ptr<BankState> copy() const { return copy_as(cell, *backend); }
+  /// The bank of bits of this bank of counters. Throws std::bad_alloc, or as backend_for_bits.
+  std::unique_ptr<BankState> bits() const { return copy_as(Cell::bit, backend_for_bits()); }
   /// Turns into that bank of bits.
   void drop_counters(const Backend& on) noexcept;
 
   const Member& at(std::uint32_t member) const;
+  /// As operator== of the banks.
+  bool equals(const BankState& other) const;
 
   /// The later level of this index; made if there is none.
   Level& later_level(std::uint32_t index);
@@ -126,6 +129,14 @@ struct BankState {
   /// A member, to be changed. Throws ReadOnly.
   Member& changeable(std::uint32_t member);
   void add_stage(std::uint32_t member, std::uint32_t index);
+
+ private:
+  std::unique_ptr<BankState> copy_as(Cell of_copy, const Backend& on) const;
+  /// Have both the same members, with equal marks and stages of equal shapes?
+  bool same_members(const BankState& other) const;
+  // Of banks with the same members.
+  bool same_counters(const BankState& other) const;
+  bool same_bits(const BankState& other) const;
 };
 
 /// Filters that are about to become members. Their later stages have slots that no member owns yet;

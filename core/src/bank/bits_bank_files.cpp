@@ -209,16 +209,27 @@ FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& mem
   return info;
 }
 
-/// Throws CorruptFile unless mapped rows are those of the file that was saved.
-void check_mapped_rows(const BankState& bank, const BitsHeader& header,
-                       std::span<const Level* const> levels) {
+std::vector<const Level*> levels_of(const BankState& bank) {
+  std::vector<const Level*> levels = {&bank.first};
+  for (const auto& level : bank.later) levels.push_back(level.get());
+  return levels;
+}
+
+rows_format::Level level_in_file(const Level& level) {
+  return {level.index, level.rows.capacity(), level.shape};
+}
+
+}  // namespace
+
+void check_mapped_rows(const BankState& bank) {
   if (!bank.read_only()) return;
   const auto refuse = [](const std::string& what) {
     throw CorruptFile(fmt::format("the bank is damaged, as a mapped file may be: {}", what));
   };
-  const auto used = used_slots(header);
+  const std::vector<const Level*> levels = levels_of(bank);
   for (std::size_t i = 0; i < levels.size(); ++i) {
-    const RowsChecker checker(header.levels[i], used[i]);
+    const rows_format::Level in_file = level_in_file(*levels[i]);
+    const RowsChecker checker(in_file, levels[i]->present);
     for_each_chunk_of_rows(
         levels[i]->rows, [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
           const std::uint64_t number = word / kChunkWords;
@@ -231,8 +242,6 @@ void check_mapped_rows(const BankState& bank, const BitsHeader& header,
         });
   }
 }
-
-}  // namespace
 
 std::unique_ptr<BankState> read_bank_of_bits(Input& input, std::vector<std::byte> first,
                                              const BankOptions& options) {
@@ -320,10 +329,9 @@ void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const
                     .seed = bank.seed,
                     .metadata = bank.metadata,
                     .payload = options.compress ? Payload::packed : Payload::plain};
-  std::vector<const Level*> levels = {&bank.first};
-  for (const auto& level : bank.later) levels.push_back(level.get());
+  const std::vector<const Level*> levels = levels_of(bank);
   for (const Level* const level : levels) {
-    header.levels.push_back({level->index, level->rows.capacity(), level->shape});
+    header.levels.push_back(level_in_file(*level));
     if (header.packed()) continue;
     std::vector<std::uint64_t>& checksums = header.levels.back().chunk_checksums;
     if (bank.read_only()) {  // check_mapped_rows compares them
@@ -347,7 +355,7 @@ void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const
                                               stage.metadata});
     }
   }
-  check_mapped_rows(bank, header, levels);
+  check_mapped_rows(bank);
   header.lay_out();
   const std::vector<std::byte> bytes = rows_format::encode_header(header);
   const std::uint64_t checksum = file_format::checksum_in(bytes);

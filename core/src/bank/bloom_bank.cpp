@@ -10,14 +10,15 @@ namespace scbf {
 
 BloomBank::BloomBank(const Growth& growth, const BankOptions& options)
     : BankBase(BankState::empty(growth, Cell::bit, options)) {}
-BloomBank::BloomBank(const Bank& counters)
-    : BankBase(BankAccess::state(counters).bits(BankAccess::state(counters).backend_for_bits())) {}
+BloomBank::BloomBank(const Bank& counters) : BankBase(BankAccess::state(counters).bits()) {}
 BloomBank::BloomBank(Bank&& counters) : BankBase(nullptr) {
   const Backend& on = BankAccess::state(counters).backend_for_bits();
   state_ = BankAccess::take_state(counters);  // nothing fails from here on
   state_->drop_counters(on);
 }
 BloomBank::BloomBank(std::unique_ptr<BankState> state) noexcept : BankBase(std::move(state)) {}
+
+bool operator==(const BloomBank& a, const BloomBank& b) { return a.state_->equals(*b.state_); }
 
 std::uint64_t BloomBank::bytes() const { return state_->memory().rows; }
 bool BloomBank::read_only() const { return state_->read_only(); }

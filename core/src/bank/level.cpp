@@ -56,25 +56,29 @@ Level::Level(std::uint32_t in_growth, const StageShape& of_stages, std::uint64_t
       rows(std::move(with_rows)),
       always(rows.stride()) {}
 
-Level::Level(const Level& counters, const Backend& on, MemberRows with_rows)
-    : index(counters.index),
-      shape(counters.shape),
-      cell(Cell::bit),
-      seed(counters.seed),
+Level::Level(const Level& other, Cell of_copy, const Backend& on, MemberRows with_rows)
+    : index(other.index),
+      shape(other.shape),
+      cell(of_copy),
+      seed(other.seed),
       backend(&on),
       kernels(&on.rows()),
       rows(std::move(with_rows)),
-      size(counters.size),
-      lowest_free(counters.lowest_free),
-      owners(counters.owners),
-      always(counters.always) {
-  stages.reserve(counters.stages.size());
-  for (const std::optional<Stage>& stage : counters.stages) {
-    stages.push_back(stage ? std::optional(bits_without_words(*stage, on)) : std::nullopt);
-  }
+      size(other.size),
+      lowest_free(other.lowest_free),
+      owners(other.owners),
+      always(other.always) {
+  const auto copied = [&](const std::optional<Stage>& stage) -> std::optional<Stage> {
+    if (!stage || cell == Cell::counter) return stage;
+    return bits_without_words(*stage, on);
+  };
+  stages.reserve(other.stages.size());
+  for (const std::optional<Stage>& stage : other.stages) stages.push_back(copied(stage));
 }
 
-Level Level::bits(const Backend& on) const { return Level(*this, on, rows.copy()); }
+Level Level::copy_as(Cell of_copy, const Backend& on) const {
+  return Level(*this, of_copy, on, rows.copy());
+}
 
 void Level::drop_counters(const Backend& on) noexcept {
   cell = Cell::bit;

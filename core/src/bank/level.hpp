@@ -45,8 +45,9 @@ struct Level {
   /// The same, with these rows.
   Level(std::uint32_t index, const StageShape& shape, std::uint64_t seed, const Backend& backend,
         MemberRows rows, Cell cell);
-  /// The level of bits of this level of counters. Throws std::bad_alloc.
-  Level bits(const Backend& on) const;
+  /// A copy of this level, or the level of bits of this level of counters, in memory. Throws
+  /// std::bad_alloc.
+  Level copy_as(Cell of_copy, const Backend& on) const;
   /// Turns into that level of bits.
   void drop_counters(const Backend& on) noexcept;
 
@@ -133,7 +134,7 @@ struct Level {
   void answer(const std::uint64_t* hashes, std::size_t n, std::uint8_t* out) const noexcept;
 
  private:
-  Level(const Level& counters, const Backend& on, MemberRows with_rows);
+  Level(const Level& other, Cell of_copy, const Backend& on, MemberRows with_rows);
   /// For bits, frees the words, now that the rows have them.
   void keep_rows_only(Stage& stage) const noexcept {
     if (cell == Cell::bit) stage.store.reset();

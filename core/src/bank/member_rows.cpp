@@ -217,6 +217,31 @@ void MemberRows::read_column(std::uint32_t slot, std::span<std::uint64_t> words,
             });
 }
 
+bool MemberRows::same_columns(const MemberRows& other, std::span<const SlotPair> slots) const {
+  // Columns with the same slot are compared eight at a time.
+  std::vector<std::uint8_t> mask(std::min(stride_, other.stride_));
+  std::vector<SlotPair> moved;
+  for (const SlotPair& pair : slots) {
+    if (pair.here != pair.there) {
+      moved.push_back(pair);
+    } else {
+      mask[pair.here / 8] = static_cast<std::uint8_t>(mask[pair.here / 8] | 1u << pair.here % 8);
+    }
+  }
+  for (std::uint64_t row = 0; row < rows(); ++row) {
+    const std::uint8_t* const here = data() + row * stride_;
+    const std::uint8_t* const there = other.data() + row * other.stride_;
+    unsigned differ = 0;
+    for (std::size_t b = 0; b < mask.size(); ++b) differ |= (here[b] ^ there[b]) & mask[b];
+    for (const SlotPair& pair : moved) {
+      const unsigned a = here[pair.here / 8] >> pair.here % 8;
+      differ |= (a ^ there[pair.there / 8] >> pair.there % 8) & 1u;
+    }
+    if (differ != 0) return false;
+  }
+  return true;
+}
+
 bool MemberRows::worth_rebuilding(std::uint64_t keys, std::uint64_t members,
                                   double mark_ns) const noexcept {
   if (mark_ns == 0) mark_ns = geometry_.probes() * kMarkProbeNs;

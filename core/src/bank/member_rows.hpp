@@ -19,6 +19,11 @@ struct MemberColumn {
   const std::uint64_t* words;
 };
 
+/// Slots of the same stage in the rows of two banks.
+struct SlotPair {
+  std::uint32_t here, there;
+};
+
 class MemberRows {
  public:
   /// Rows that are fetched before the first of them is changed: many, as each is another line of
@@ -61,6 +66,9 @@ class MemberRows {
   /// Reads a column, which is a filter of bits; `words` has room for all of it.
   void read_column(std::uint32_t slot, std::span<std::uint64_t> words,
                    const BatchOptions& options) const;
+
+  /// Are these columns the same in rows of the same geometry? Throws std::bad_alloc.
+  bool same_columns(const MemberRows& other, std::span<const SlotPair> slots) const;
 
   /// Is it cheaper, for this many keys in all, to rebuild the columns of `members` members than to
   /// mark the keys? Marking takes `mark_ns` for a key; 0 if that is not known.
