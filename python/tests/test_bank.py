@@ -67,7 +67,9 @@ def test_a_closed_bank_says_so(tmp_path: Path) -> None:
         closed.close()  # again
         for call in (lambda: closed.find("b"), lambda: closed.find(["b"]), lambda: len(closed), closed.to_bytes,
                      lambda: closed.members, lambda: closed.copy_member(0), lambda: closed.metadata,
-                     lambda: pickle.dumps(closed)):
+                     lambda: pickle.dumps(closed), closed.copy, lambda: closed == closed,
+                     lambda: closed == type(closed)(geometry=GEOMETRY),
+                     lambda: type(closed)(geometry=GEOMETRY) == closed):
             with pytest.raises(scbf.InvalidArgument, match="it has been closed"):
                 call()
     with pytest.raises(RuntimeError, match="as it was"), small() as bank:
@@ -376,10 +378,58 @@ def test_pickles() -> None:
     for bank in (small(), grown()):
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             check_same(pickle.loads(pickle.dumps(bank, protocol)), bank)
-        check_same(copy.copy(bank), bank)
-        other = copy.deepcopy(bank)
-        other.insert(0, [10**9])
-        assert other.to_bytes() != bank.to_bytes()
+
+
+def test_copies() -> None:
+    for bank in (small(), grown()):
+        for other in (bank.copy(), copy.copy(bank), copy.deepcopy(bank), copy.deepcopy([bank])[0]):
+            check_same(other, bank)
+            assert other == bank and not (other != bank)
+            other.insert(0, [10**9])
+            assert 0 in other.find(10**9) and 0 not in bank.find(10**9)
+            assert other != bank and other.to_bytes() != bank.to_bytes()
+    twice = copy.deepcopy([bank, bank])
+    assert twice[0] is twice[1]
+
+
+def test_equality() -> None:
+    bank, other = grown(), grown()
+    bits = scbf.BloomBank.of(bank)
+    assert bank == bank and bank == other and bits == scbf.BloomBank.of(other) and bits == bits
+    other.metadata = "other"
+    other.set_member_metadata(0, "other")
+    other.reserve(1000)
+    other.insert(0, [7])
+    other.remove(0, [7])
+    assert bank == other and not (bank != other) and scbf.BloomBank.of(other) == bits
+    for change in (lambda b: b.ask_always(0), lambda b: b.ask_always(2, False), lambda b: b.insert(0, [10**9]),
+                   lambda b: b.remove_member(2), lambda b: b.add_member()):
+        other = grown()
+        change(other)
+        assert bank != other and not (bank == other) and bits != scbf.BloomBank.of(other)
+    assert small() != bank and scbf.Bank(geometry=GEOMETRY) != scbf.Bank(geometry=GEOMETRY, seed=1)
+    assert bank != bits and bits != bank
+    for stranger in (None, 1, "a", object(), [1, 2], bank.copy_member(0)):
+        for some in (bank, bits):
+            assert some != stranger and not (some == stranger)
+    for some in (bank, bits):
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(some)
+
+
+def test_copies_of_mapped_banks(tmp_path: Path) -> None:
+    bits = scbf.BloomBank.of(grown())
+    bits.save(tmp_path / "bits")
+    mapped = scbf.BloomBank.map(tmp_path / "bits")
+    for other in (mapped.copy(), copy.copy(mapped), copy.deepcopy(mapped)):
+        assert not other.read_only and other == mapped == bits and other.to_bytes() == bits.to_bytes()
+        other.remove_member(0)
+        assert other != mapped and mapped == bits
+    data = bytearray((tmp_path / "bits").read_bytes())
+    data[-100] ^= 255
+    (tmp_path / "damaged").write_bytes(data)
+    with pytest.raises(scbf.CorruptFile, match="the bank is damaged, as a mapped file may be"):
+        scbf.BloomBank.map(tmp_path / "damaged").copy()
 
 
 def test_files_of_other_kinds(tmp_path: Path) -> None:

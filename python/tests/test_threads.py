@@ -82,6 +82,36 @@ def test_two_filters_from_two_sides(operation: str) -> None:
         thread.join()
 
 
+def test_banks_are_copied_and_compared_from_two_sides_while_they_change() -> None:
+    a, b = (scbf.Bank(geometry=GEOMETRY, seed=42) for _ in range(2))
+    for bank in (a, b):
+        bank.insert(bank.add_member(), range(100))
+
+    def use(one: scbf.Bank, other: scbf.Bank) -> None:
+        for i in range(100):
+            one.insert(0, [i % 5])
+            assert one == one and isinstance(one == other, bool)
+            assert one.copy().find(77) == [0]
+
+    threads = [Thread(lambda: use(a, b)), Thread(lambda: use(b, a))]
+    for thread in threads:
+        thread.join()
+    assert a == b
+
+
+def test_others_run_while_a_bank_is_copied_and_compared() -> None:
+    bank = scbf.Bank(geometry=scbf.Geometry.split_block(1, 500_000))
+    for _ in range(4):
+        bank.add_member()
+    worker = Thread(lambda: [bank.copy() == bank for _ in range(4)])
+    turns = 0
+    while worker.is_alive():
+        time.sleep(0.002)
+        turns += 1
+    worker.join()
+    assert turns > 20
+
+
 def test_rings_of_merges() -> None:
     filters = [filled([]) for _ in range(4)]
     bank = scbf.Bank(geometry=GEOMETRY, seed=42)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the classes Bank and BloomBank have in common: members that come and go as filters, their
-// metadata and marks, questions.
+// metadata and marks, questions, copies.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "classes/closing.hpp"
+#include "classes/copying.hpp"
 #include "classes/filter_class.hpp"
 #include "outside.hpp"
 #include "scbf/bloom_bank.hpp"
@@ -198,6 +199,9 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
         return fmt::format("<scbf.{}: {}, {}, {} bytes>", name, counted(b.size(), "member"),
                            b.growth().describe(), bytes_of(b));
       });
+  add_copying(cls,
+              "Compares growth, seed, and each member's number, mark and counters or bits, but not "
+              "the numbers of keys or metadata. So equal banks give equal answers.");
   add_closing(cls, std::is_same_v<AnyBank, Bank>
                        ? "Releases memory. The bank cannot be used afterwards."
                        : "Releases memory, mapping and file. The bank cannot be used afterwards.");

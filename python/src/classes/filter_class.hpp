@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the classes Filter and BloomFilter have in common: the calls of batches.hpp, what shape.hpp,
-// saving.hpp and counters_buffer.hpp have, files and properties.
+// copying.hpp, saving.hpp and counters_buffer.hpp have, and properties.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,6 +20,7 @@
 
 #include "calls/batches.hpp"
 #include "classes/closing.hpp"
+#include "classes/copying.hpp"
 #include "classes/counters_buffer.hpp"
 #include "classes/saving.hpp"
 #include "classes/shape.hpp"
@@ -49,7 +50,6 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
   const std::string python_name = name;
   nb::class_<Self> cls(module, name, nb::type_slots(filter_slots<F>()), nb::is_final(),
                        nb::is_weak_referenceable(), doc);
-  cls.attr("__hash__") = nb::none();  // it changes
   cls.def("__init__", &construct<F>, nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(),
           nb::kw_only(), nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
           nb::arg("geometry") = nb::none(), nb::arg("growth") = nb::none(), nb::arg("seed") = 0,
@@ -245,6 +245,9 @@ Raises:
       });
 
   // ---- whole filters
+  add_copying(cls,
+              "Compares growth, seed, shapes and counters, but not the numbers of keys or the "
+              "metadata.");
   cls.def(
          "merge",
          [](Self& self, const Self& other) {
@@ -273,16 +276,6 @@ Raises:
           },
           "Resets the filter to one empty stage.")
       .def(
-          "copy",
-          [](const Self& self) {
-            const Passage inside(self.gate, Passage::To::read);
-            Outside others_may_run;
-            auto copy = hold(F(self.value));
-            copy->take_notes_of(self);
-            return copy;
-          },
-          "An independent copy.")
-      .def(
           "to",
           [](nb::object self, std::string_view backend) {
             Self& held = nb::cast<Self&>(self);
@@ -298,21 +291,6 @@ Raises:
           "Moves the filter to another backend, for example to a GPU: ``'cuda'``. Returns the "
           "filter.")
       .def(
-          "__eq__",
-          [](const Self& self, nb::handle other) -> nb::object {
-            if (!nb::isinstance<Self>(other)) return nb::borrow(Py_NotImplemented);
-            const Self& that = nb::cast<const Self&>(other);
-            const PassageToBoth inside(self.gate, Passage::To::read, that.gate);
-            const auto equal = [&] {
-              Outside others_may_run;
-              return self.value == that.value;
-            };
-            return nb::bool_(equal());
-          },
-          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"),
-          "Compares growth, seed, shapes and counters, but not the numbers of keys or the "
-          "metadata.")
-      .def(
           "__ior__",
           [](nb::object self, const Self& other) {
             self.attr("merge")(nb::find(other));
@@ -327,7 +305,6 @@ Raises:
             return sum;
           },
           nb::sig("def __or__(self, other: Self, /) -> Self"), nb::is_operator());
-  cls.attr("__copy__") = cls.attr("copy");
   // NumPy asks for it where there is no buffer, and would otherwise make an array of one object.
   cls.def(
       "__array__",
@@ -339,9 +316,6 @@ Raises:
       nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
       nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> "
               "numpy.ndarray[Any, Any]"));
-  cls.def(
-      "__deepcopy__", [](nb::handle self, nb::handle) { return self.attr("copy")(); },
-      nb::arg("memo"), nb::sig("def __deepcopy__(self, memo: object, /) -> Self"));
 
   // ---- files
   add_saving(cls, name);
