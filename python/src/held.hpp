@@ -14,6 +14,7 @@
 #include "key_kinds.hpp"
 #include "notes.hpp"
 #include "planned_for.hpp"
+#include "scbf/bank_base.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/filter_base.hpp"
 
@@ -25,16 +26,15 @@ struct Held {
   mutable Gate gate;
   /// Buffers of its counters that are in use (memoryview, numpy.asarray).
   mutable std::atomic<int> exports{0};
-  /// What a filter was planned for, if it was made for a number of keys.
+  /// What a filter, or each member of a bank, was planned for, if it was made for a number of keys.
   PlannedFor planned;
-  /// Of a bank, for which `planned` says what each member was planned for: those that were looked
-  /// at. Under Passage::To::change.
+  /// Of a bank: the plans of the members that were looked at. Under Passage::To::change.
   std::map<std::uint32_t, PlannedFor> member_plans;
   KeyKinds kinds;  ///< of a filter
 
   explicit Held(Value&& from) : value(std::move(from)) {}
 
-  /// A filter made of another has its plan, and its kinds of keys.
+  /// A filter or bank made of another has its plan, and a filter its kinds of keys.
   template <class Other>
   void take_notes_of(const Held<Other>& other) noexcept {
     planned.take(other.planned);
@@ -49,14 +49,16 @@ struct Held {
   }
 };
 
+/// Filters and banks take what their metadata note.
 template <class Value>
 requires(!std::is_reference_v<Value>) std::unique_ptr<Held<Value>> hold(Value&& value) {
+  constexpr bool kIsFilter = std::is_base_of_v<FilterBase, Value>;
   auto held = std::make_unique<Held<Value>>(std::move(value));
-  if constexpr (std::is_base_of_v<FilterBase, Value>) {
+  if constexpr (kIsFilter || std::is_base_of_v<BankBase, Value>) {
     const Notes notes = read_notes(held->value.metadata());
     const bool one = held->value.growth().policy() == Growth::Policy::one;
     if (one && notes.capacity && notes.fpr) held->planned.set(*notes.capacity, *notes.fpr);
-    if (notes.kinds != KindsOfKeys::none) held->kinds.begin_with(notes.kinds);
+    if (kIsFilter && notes.kinds != KindsOfKeys::none) held->kinds.begin_with(notes.kinds);
   }
   return held;
 }

@@ -22,7 +22,7 @@ Notes read_notes(const std::string& metadata) {
   }
   if (const auto capacity = json.find("capacity");
       capacity != json.end() && capacity->is_number_unsigned()) {
-    notes.capacity = capacity->get<std::uint64_t>();
+    if (const auto keys = capacity->get<std::uint64_t>(); keys > 0) notes.capacity = keys;
   }
   if (const auto fpr = json.find("fpr"); fpr != json.end() && fpr->is_number()) {
     if (const double rate = fpr->get<double>(); rate > 0 && rate < 1) notes.fpr = rate;

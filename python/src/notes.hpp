@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command notes in a filter's metadata (docs/file_format.md).
+// What the command notes in the metadata of filters and banks (docs/file_format.md).
 #pragma once
 
 #include <cstdint>

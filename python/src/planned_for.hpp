@@ -21,6 +21,8 @@ class PlannedFor {
   static constexpr double kWarnedFactor = 1.25;
 
   bool is_set() const noexcept { return capacity_ > 0; }
+  std::uint64_t capacity() const noexcept { return capacity_; }  ///< 0 if it is not set
+  double fpr() const noexcept { return fpr_; }
 
   // Before the filter is used.
 

@@ -20,6 +20,8 @@ import scbf
 Key = int | str | bytes | None
 
 PACKAGE = Path(scbf.__file__).parent.parent
+#: The scbf command, or None.
+COMMAND = os.environ.get("SCBF_COMMAND")
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden"
 
 #: 16 probes for a key, and room for far more keys than a test inserts: no false positives.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scbf
-from support import GEOMETRY, GOLDEN, filled
+from support import COMMAND, GEOMETRY, GOLDEN, filled
 
 FILTERS = {
     "split_block_g1.scbf": scbf.Geometry.split_block(1, 13),
@@ -375,7 +375,6 @@ def test_bytes_take_their_memory_once() -> None:
 
 # ---- the command --------------------------------------------------------------------------------
 
-COMMAND = os.environ.get("SCBF_COMMAND")
 command = pytest.mark.skipif(not COMMAND, reason="SCBF_COMMAND does not name the scbf command")
 
 

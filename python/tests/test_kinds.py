@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A filter of numbers that is asked for text, or the other way round, says so, once."""
 
-import os
 import subprocess
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scbf
-from support import GEOMETRY, filled
+from support import COMMAND, GEOMETRY, filled
 
-COMMAND = os.environ.get("SCBF_COMMAND")
 FOR_TEXT = r"the filter holds numbers, it was asked for text, and has none of it: 5 and '5' are two keys"
 FOR_NUMBERS = "the filter holds text, it was asked for numbers, and has none of it"
 WAYS_TO_ASK: list[Callable[[Any, Any], Any]] = [
@@ -151,7 +149,8 @@ def test_the_command_notes_what_it_built(tmp_path: Path, kind: str, asked: Any, 
 @pytest.mark.usefixtures("as_errors")
 def test_metadata_that_are_no_notes_say_nothing() -> None:
     deep = '{"keys": "lines", "name": ' + "[" * 100_000 + "]" * 100_000 + "}"
-    for metadata in ('{"keys": 5}', "{", '{"keys": "rows", "capacity": "x", "fpr": 7}', "[]", "free text", deep):
+    for metadata in ('{"keys": 5}', "{", '{"keys": "rows", "capacity": "x", "fpr": 7}',
+                     '{"capacity": 0, "fpr": 0.001}', "[]", "free text", deep):
         odd = scbf.Filter(1000, 0.01)
         odd.metadata = metadata
         filter = scbf.Filter.from_bytes(odd.to_bytes())

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A filter that holds clearly more keys than it was made for says so, once."""
 
+import copy
 import pickle
+import subprocess
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scbf
+from support import COMMAND
 
 KINDS = [scbf.Filter, scbf.BloomFilter]
 WARNING = r"the filter was made for 1000 keys at a false-positive rate of 0\.01 and holds about \d+ distinct ones"
@@ -65,10 +69,16 @@ def test_where_keys_can_no_longer_be_told_from_the_fill() -> None:
         filter.insert(keys(0, 100_000))
 
 
-def test_copies_unions_and_bits_know_the_plan() -> None:
+def again(thing: Any) -> Any:
+    return pickle.loads(pickle.dumps(thing))
+
+
+def test_copies_pickles_unions_and_bits_know_the_plan() -> None:
     made = scbf.Filter(1000, 0.01)
     made.insert(keys(0, 900))
-    for filter in (made.copy(), made | made, scbf.BloomFilter.of(made)):
+    bits = scbf.BloomFilter.of(made)
+    for filter in (made.copy(), copy.copy(made), copy.deepcopy(made), made | made, bits, bits.copy(),
+                   *(pickle.loads(pickle.dumps(some)) for some in (made, bits, made.copy(), again(made)))):
         with pytest.warns(scbf.OverfullWarning, match=WARNING):
             filter.insert(keys(1000, 900))
     other = made.copy()
@@ -105,6 +115,48 @@ def test_members_of_a_bank() -> None:
     assert bank.add_member() == first
     with pytest.warns(scbf.OverfullWarning, match=f"member {first} of the bank"):
         bank.insert(first, keys(0, 2000))
+
+
+def test_copies_pickles_and_bits_of_a_bank_know_the_plan() -> None:
+    made = scbf.Bank(1000, 0.01)
+    made.insert(made.add_member(), keys(0, 1000))
+    bits = scbf.BloomBank.of(made)
+    for bank in (made.copy(), copy.deepcopy(made), again(made), again(again(made.copy())), made):
+        with pytest.warns(scbf.OverfullWarning, match="member 0 of the bank was made for 1000 keys") as caught:
+            bank.insert(0, keys(0, 3000))
+            bank.insert(0, keys(3000, 3000))
+        assert len(caught) == 1
+    with pytest.warns(scbf.OverfullWarning, match="member 0 of the bank"):
+        made.copy().insert(0, keys(6000, 1))  # the copy has not warned yet
+    for some in (bits, bits.copy(), again(bits)):
+        with pytest.warns(scbf.OverfullWarning, match=WARNING):
+            some.copy_member(0).insert(keys(1000, 2000))
+
+
+@pytest.mark.parametrize("kind", [scbf.Filter, scbf.BloomFilter, scbf.Bank])
+def test_files_know_the_plan_that_their_metadata_note(kind: Any, tmp_path: Path) -> None:
+    made = kind(geometry=kind(1000, 0.01).growth.first_geometry)
+    if kind is scbf.Bank:
+        made.add_member()
+    made.metadata = '{"capacity": 1000, "fpr": 0.01, "of": "mine"}'
+    made.save(tmp_path / "file")
+    loaded = kind.load(tmp_path / "file")
+    for some in (loaded, kind.from_bytes(made.to_bytes()), again(made), again(loaded)):
+        assert some.metadata == made.metadata and some.to_bytes() == made.to_bytes()
+        with pytest.warns(scbf.OverfullWarning, match="was made for 1000 keys at a false-positive rate of 0.01"):
+            some.insert(*([0] if kind is scbf.Bank else []), keys(0, 3000))
+
+
+@pytest.mark.skipif(not COMMAND, reason="SCBF_COMMAND does not name the scbf command")
+def test_a_bank_of_the_command_knows_its_plan(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("apple\nplum\n")
+    assert COMMAND
+    subprocess.run([COMMAND, "bank", "--capacity", "1000", "-o", tmp_path / "bank", tmp_path / "words"], check=True)
+    bank = scbf.Bank.load(tmp_path / "bank")
+    with pytest.warns(scbf.OverfullWarning, match="member 0 of the bank was made for 1000 keys"):
+        bank.insert(0, [str(i) for i in range(3000)])
+    with pytest.warns(scbf.OverfullWarning, match=WARNING):
+        scbf.BloomBank.load(tmp_path / "bank").copy_member(0).insert([str(i) for i in range(3000)])
 
 
 def test_after_clearing() -> None:
@@ -144,6 +196,8 @@ class TestDoesNotWarn:
 
     def test_where_nothing_was_planned_for(self) -> None:
         planned = scbf.Filter(1000, 0.01)
-        for filter in (scbf.Filter(geometry=planned.geometry), pickle.loads(pickle.dumps(planned)),
+        for filter in (scbf.Filter(geometry=planned.geometry), scbf.Filter.from_bytes(planned.to_bytes()),
+                       again(scbf.Filter(geometry=planned.geometry)),
                        scbf.Filter(growth=scbf.Growth.tightening(1000, 0.01))):  # fmt: skip
             filter.insert(keys(0, 5000))
+            again(filter).insert(keys(5000, 5000))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scbf
+from scbf import _pickled
 from support import GEOMETRY, ask, build, fail, filled
 
 
@@ -54,6 +55,28 @@ def test_other_things() -> None:
     bank.insert(bank.add_member(), ["a"])
     for same in copies(bank.find(["a", "b"]), range(2, 6)):  # as all classes with slots
         assert [list(members) for members in same] == [[0], []]
+
+
+class Old:
+    """Is pickled as objects without a plan are, and as all were in earlier versions."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __reduce__(self) -> Any:
+        return _pickled.made, (type(self.of), "from_bytes", self.of.to_bytes())
+
+
+def test_old_pickles_are_loaded() -> None:
+    bank = scbf.Bank(1000, 0.01)
+    bank.insert(bank.add_member(), ["a"])
+    some = scbf.Filter(1000, 0.01)
+    some.insert([1])
+    for thing in (some, scbf.BloomFilter.of(some), bank, scbf.BloomBank.of(bank)):
+        same = pickle.loads(pickle.dumps(Old(thing)))
+        assert type(same) is type(thing) and same == thing
+        assert all(same == thing and same.to_bytes() == thing.to_bytes() for same in copies(thing))
+        assert pickle.dumps(same) == pickle.dumps(Old(thing)) != pickle.dumps(thing)
 
 
 def test_a_mapped_filter_becomes_an_ordinary_one(tmp_path: Any) -> None:

@@ -454,7 +454,9 @@ processes can map() it.
           [](const Self& bank) {
             const Passage inside(bank.gate, Passage::To::read);
             Outside others_may_run;
-            return hold(BloomBank(bank.value));
+            auto made = hold(BloomBank(bank.value));
+            made->take_notes_of(bank);
+            return made;
           },
           nb::arg("bank"), nb::sig("def of(bank: Bank) -> BloomBank"),
           "The bits of a Bank, with its numbers, marks and metadata. Cost: a copy of its rows of "
@@ -511,7 +513,9 @@ processes can map() it.
           [](const HeldBits& self, std::uint32_t member) {
             const Passage inside(self.gate, Passage::To::read);
             Outside others_may_run;
-            return hold(self.value.copy_member(member));
+            auto copy = hold(self.value.copy_member(member));
+            copy->planned.take(self.planned);
+            return copy;
           },
           nb::arg("member"), "The bits of a member, as a BloomFilter.")
       .def_prop_ro("read_only",

@@ -8,7 +8,9 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -20,6 +22,26 @@
 namespace scbf::python {
 
 namespace nb = nanobind;
+
+/// What a pickle makes of an object that was planned for a number of keys.
+template <class T>
+std::unique_ptr<Held<T>> from_bytes_and_plan(nb::handle data, std::uint64_t capacity, double fpr) {
+  auto made = from_bytes<T>(data, "auto");
+  made->planned.set(capacity, fpr);
+  return made;
+}
+
+/// What __reduce__ returns. The bytes are those of a file, which do not say what Python has
+/// planned.
+template <class T>
+nb::tuple as_pickle(nb::handle self) {
+  const nb::object bytes = self.attr("to_bytes")();
+  const auto& held = nb::cast<const Held<T>&>(self);
+  const Passage inside(held.gate, Passage::To::read);
+  const PlannedFor& planned = held.planned;
+  if (!planned.is_set()) return pickled(self.type(), "from_bytes", bytes);
+  return pickled(self.type(), "_made", bytes, planned.capacity(), planned.fpr());
+}
 
 /// Adds what all classes that are saved have; `name` is that of the class in Python.
 template <class T>
@@ -52,9 +74,8 @@ void add_saving(nb::class_<Held<T>>& cls, const char* name) {
           "compressed file can be loaded but not mapped. Raises IoError.")
       .def("to_bytes", &to_bytes<T>, nb::kw_only(), nb::arg("compress") = false,
            "What save() writes, as bytes.")
-      .def("__reduce__", [](nb::handle self) {
-        return pickled(self.type(), "from_bytes", self.attr("to_bytes")());
-      });
+      .def_static("_made", &from_bytes_and_plan<T>)
+      .def("__reduce__", &as_pickle<T>);
 }
 
 /// Adds map().
