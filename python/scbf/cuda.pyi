@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Written by hand, as builds without CUDA have none of it.
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy
 
@@ -20,6 +20,7 @@ class _HasDLPack(Protocol):
 _Array: TypeAlias = _HasCudaArrayInterface | _HasDLPack
 _Stream: TypeAlias = Any  # None, an int, or a stream of CuPy, PyTorch or cuda.core
 
+@final
 class DeviceArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
@@ -37,6 +38,7 @@ class DeviceArray:
     @property
     def device(self) -> int: ...
 
+@final
 class DeviceFilter:
     def __init__(self, capacity: int | float | None = None, fpr: float | None = None, *,
                  memory_bytes: int | float | None = None, layout: Layout | None = None, geometry: Geometry | None = None,

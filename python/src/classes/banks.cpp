@@ -291,7 +291,7 @@ RemoveReport remove_each(Self& self, const nb::object& members, const nb::object
 
 void add_banks(nb::module_& module) {
   nb::class_<Self> cls(
-      module, "Bank", nb::is_final(), nb::is_weak_referenceable(),
+      module, "Bank", nb::sig("@final\nclass Bank()"), nb::is_final(), nb::is_weak_referenceable(),
       R"(Many filters that answer one question together: which of them may hold this key?
 
 The cost of a question is nearly independent of the number of members. Every member has the same shape, given as for
@@ -426,7 +426,8 @@ Raises:
                    "bytes of counters and of rows of bits");
 
   nb::class_<HeldBits> bits(
-      module, "BloomBank", nb::is_final(), nb::is_weak_referenceable(),
+      module, "BloomBank", nb::sig("@final\nclass BloomBank()"), nb::is_final(),
+      nb::is_weak_referenceable(),
       R"(A bank for readers: the bits of many filters. It gives the answers of a Bank, with a fifth of a full one's memory
 (two fifths in layout ranked).
 

@@ -48,8 +48,10 @@ template <class F>
 nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const char* doc) {
   using Self = Held<F>;
   const std::string python_name = name;
-  nb::class_<Self> cls(module, name, nb::type_slots(filter_slots<F>()), nb::is_final(),
-                       nb::is_weak_referenceable(), doc);
+  static const std::string signature =
+      fmt::format("@final\nclass {}()", name);  // nanobind keeps it
+  nb::class_<Self> cls(module, name, nb::sig(signature.c_str()), nb::type_slots(filter_slots<F>()),
+                       nb::is_final(), nb::is_weak_referenceable(), doc);
   cls.def("__init__", &construct<F>, nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(),
           nb::kw_only(), nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
           nb::arg("geometry") = nb::none(), nb::arg("growth") = nb::none(), nb::arg("seed") = 0,

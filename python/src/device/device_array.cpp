@@ -147,7 +147,8 @@ nb::object DeviceArray::get() const {
 }
 
 void add_device_array(nb::module_& module) {
-  nb::class_<DeviceArray>(module, "DeviceArray", nb::is_final(),
+  nb::class_<DeviceArray>(module, "DeviceArray", nb::sig("@final\nclass DeviceArray()"),
+                          nb::is_final(),
                           R"(Answers of a DeviceFilter, in the memory of its device.
 
 One-dimensional. cupy.asarray, torch.from_dlpack, numba.cuda.as_cuda_array and the like take it without a copy;

@@ -265,7 +265,7 @@ std::uint64_t booked(const Self& self, nb::object stream) {
 
 void add_device(nb::module_& module) {
   add_device_array(module);
-  nb::class_<Self>(module, "DeviceFilter", nb::is_final(),
+  nb::class_<Self>(module, "DeviceFilter", nb::sig("@final\nclass DeviceFilter()"), nb::is_final(),
                    R"(A filter in the memory of a GPU, for keys that are there already.
 
 Its counters and answers are those of scbf.Filter, byte for byte; with ``bits``, those of scbf.BloomFilter. Made
