@@ -133,7 +133,7 @@ def test_rings_of_merges() -> None:
 def test_others_run_during_a_batch() -> None:
     """Batches let go of Python's lock."""
     some = scbf.Filter(1_000_000, 0.001)
-    big = np.arange(4_000_000) % 1_000_000
+    big = np.arange(16_000_000) % 1_000_000
     worker = Thread(lambda: some.insert(big, threads=1))
     turns = 0
     while worker.is_alive():
