@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plain Bloom filter in blocks, as a comparator: what query engines use, and the fastest of those
-// that cannot remove. A key has one block of 32 bytes, and a bit in each of its eight words, so
-// that a vector instruction or two test or set them all.
+// A plain Bloom filter in blocks, as a comparator: what query engines use. It cannot remove. A key
+// has one block of 32 bytes, and a bit in each of its eight words, so one or two vector
+// instructions test or set them all.
 //
 // Blocks are from Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters"
 // (WEA 2007), and a bit for each word from Apache Impala. Which bits is as in the Apache Parquet
@@ -37,8 +37,8 @@ class BlockedFilter {
 
   BlockedFilter(std::size_t n, double fpr);
 
-  // A batch of 64-bit keys. `ahead`: they are hashed strip by strip, and the blocks of the next
-  // strip are prefetched. Otherwise each key is done before the next, as with one key a call.
+  // A batch of 64-bit keys. `ahead`: they are hashed strip by strip, and blocks are prefetched.
+  // Otherwise each key is done before the next, as with one key a call.
   void insert(std::span<const std::uint64_t> keys, bool ahead) noexcept;
   /// out[i] = 1 where key i may be present; returns how many.
   std::uint64_t contains(std::span<const std::uint64_t> keys, std::uint8_t* out,

@@ -123,7 +123,6 @@ class BlockedSubject final : public Subject {
   BlockedSubject(std::size_t n, double fpr, bool ahead) : filter_(n, fpr), ahead_(ahead) {}
 
   void insert(KeySpan keys) override { filter_.insert(numbers(keys), ahead_); }
-  void fill(KeySpan keys) override { filter_.insert(numbers(keys), true); }
   std::uint64_t contains(KeySpan keys, std::uint8_t* out) override {
     return filter_.contains(numbers(keys), out, ahead_);
   }

@@ -39,8 +39,8 @@ FIELD = (
      takes_with_it("1 other")),
     ({"filter": "cuckoo"}, "cuckoo filter",
      "refuses from 1.00 to 1.02 n on, and the tenth copy of a key", takes_with_it("1 other")),
-    ({"filter": "blocked"}, "blocked Bloom (plain bits), in batches", TAKES_ALL, NO_REMOVAL),
-    ({"filter": "blocked", "calls": "key"}, "blocked Bloom (plain bits), one key a call", None, None),
+    ({"filter": "blocked"}, "blocked Bloom (plain), in batches", TAKES_ALL, NO_REMOVAL),
+    ({"filter": "blocked", "calls": "key"}, "blocked Bloom (plain), one key a call", None, None),
     ({"filter": "libbloom"}, "libbloom (plain bits)", TAKES_ALL, NO_REMOVAL),
 )
 

@@ -183,6 +183,7 @@ class Matrix {
         {Operation::first_build, Operation::build, Operation::insert, Operation::miss,
          Operation::hit});
     for (const Calls calls : {Calls::key, Calls::view, Calls::ahead}) {
+      if (layout != std::string("split_block")) break;
       add({.structure = layout, .n = n, .calls = calls, .cell = Cell::bit},
           {Operation::insert, Operation::miss, Operation::hit});
     }

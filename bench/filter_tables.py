@@ -121,7 +121,7 @@ def headline(results):
 
 def calls(results):
     """The same keys in one batch, in small ones, in bulk, and one a call; first and later builds."""
-    kinds = ("split_block", "ranked")
+    kinds = ("split_block", "ranked", "split_block bits")
     columns = {"first_build": "first build", "build": "later builds", **{op: op for op in MAIN}}
     titles = {"one": "one batch", "small": "batches of 4,096", "bulk": "batches of 4,096, `bulk()`",
               "key": "one key a call", "view": "one key a call, `ref()`",
@@ -310,7 +310,7 @@ def aims(results):
                   quotient(*({"op": op, "kind": kind, "n": 10**8, "threads": t} for t in (1, 2))),
                   lambda v: v >= 1.8, lambda v: f"{v:.2f}×")
     other = machine_name(results.elsewhere.context) if results.elsewhere else "another machine"
-    return table(["what", "|", "aim", "measured", f"on {other}"], rows)
+    return table(["what", "|", "aim", f"on {machine_name(results.context)}", f"on {other}"], rows)
 
 
 def elsewhere(results):
@@ -331,10 +331,7 @@ def elsewhere(results):
 
 
 def one_key(results):
-    """One key a call on the other machine, beside structures that take no batches."""
-    on = results.elsewhere
-    if on is None:
-        return ""
+    """One key a call, beside other structures."""
     rows = []
     for n in (10**5, 10**6, 10**7, 10**8):
         for kind, form, of in (("split_block", "key", ", its functions"), ("split_block", "view", ", `ref()`"),
@@ -342,11 +339,11 @@ def one_key(results):
                                ("split_block bits", "key", ", its functions"),
                                ("split_block bits", "view", ", `ref()`"), ("blocked", "key", ""),
                                ("textbook", "one", ""), ("libbloom", "one", ""), ("unordered_set", "one", "")):
-            found = [on.find(op, kind, n, calls=form) for op in MAIN]
+            found = [results.find(op, kind, n, calls=form) for op in MAIN]
             if any(found):
                 some = next(r for r in found if r)
                 rows.append([keys(n), label(kind) + of, number(some["bits_per_key"])] + [spread(r) for r in found])
-    return table(["keys", "structure", "|", "bits/key", *MAIN], rows) + source_of(on)
+    return rows and table(["keys", "structure", "|", "bits/key", *MAIN], rows)
 
 
 def source_of(on):
@@ -384,7 +381,8 @@ def glance(results):
     """The first table of the README: 10^8 keys, one row for each structure."""
     rows = []
     for kind, name in (("split_block", "`split_block`, the default"), ("ranked", "`ranked`, for distinct keys"),
-                       ("textbook", "textbook counting filter"), ("libbloom", "libbloom (plain bits)")):
+                       ("blocked", "blocked Bloom (plain bits)"), ("textbook", "textbook counting filter"),
+                       ("libbloom", "libbloom (plain bits)")):
         found = {op: results.find(op, kind, 10**8) for op in MAIN}
         if not all(found[op] for op in ("insert", "miss", "hit")):
             continue
@@ -393,7 +391,8 @@ def glance(results):
         removal = found["remove"] and number_of(found["remove"])
         rows.append([name, number_of(found["insert"]), "–".join(both) + " ns", removal or NOTHING,
                      number(found["insert"]["bits_per_key"])])
-    caption = f"{machine_name(results.context)}. scbf takes the keys in batches, the other two one at a time."
+    batches = "scbf and the blocked filter take" if results.find("hit", "blocked", 10**8) else "scbf takes"
+    caption = f"{machine_name(results.context)}. {batches} the keys in batches, the other two one at a time."
     return table(["10<sup>8</sup> keys, 1 % false positives, one core", "|", "insert", "lookup", "remove",
                   "bits/key"], rows) + "\n" + wrapped(caption)
 

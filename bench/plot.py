@@ -36,7 +36,7 @@ def pages(root):
 
 
 # The machine of the main tables. The newest full run on any other stands beside them.
-HOME = "AMD EPYC (family 25 model 17)"
+HOME = "AMD EPYC (family 26 model 2)"
 # Runs of everything but filters, each in a file of its own.
 SYSTEMS = ("systems", "travel", "python", "new", "spark")
 

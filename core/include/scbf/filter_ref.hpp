@@ -62,6 +62,9 @@ class ConstFilterRef {
         const std::uint64_t block = j * geometry_.blocks_per_group() +
                                     detail::block_of(detail::place_in_group(geometry_, hash, j));
         __builtin_prefetch(words_ + geometry_.block_word(block));
+        if (geometry_.block_bits() % 128 != 0) {  // it may lie across two lines
+          __builtin_prefetch(words_ + ((block + 1) * geometry_.block_bits() - 1) / 64);
+        }
       }
     } else {
       for (std::uint32_t i = 0; i < geometry_.probes(); ++i) {
