@@ -387,7 +387,7 @@ def glance(results):
         if not all(found[op] for op in ("insert", "miss", "hit")):
             continue
         lookups = sorted((found["miss"]["ns"][1], found["hit"]["ns"][1]), key=float)
-        both = list(dict.fromkeys(f"{ns:.2g}" if ns < 100 else f"{ns:.0f}" for ns in lookups))
+        both = list(dict.fromkeys(two_digits(ns) for ns in lookups))
         removal = found["remove"] and number_of(found["remove"])
         rows.append([name, number_of(found["insert"]), "–".join(both) + " ns", removal or NOTHING,
                      number(found["insert"]["bits_per_key"])])
@@ -399,8 +399,11 @@ def glance(results):
 
 def number_of(row):
     """Its median, in two digits."""
-    ns = row["ns"][1]
-    return f"{ns:.2g} ns" if ns < 100 else f"{ns:.0f} ns"
+    return f"{two_digits(row['ns'][1])} ns"
+
+
+def two_digits(ns):
+    return f"{ns:.2g}" if ns < 99.5 else f"{ns:.0f}"  # never 1e+02
 
 
 TABLES = {f.__name__: f for f in (glance, figures, machine, summary, floors, aims, headline, elsewhere, calls, one_key,

@@ -92,7 +92,7 @@ def draw(results, folder, matplotlib):
 
     folder.mkdir(parents=True, exist_ok=True)
     styles = {"split_block": ("#0b6e4f", "o", 2.2), "split": ("#2f6db5", "s", 2.2),
-              "textbook": ("#c0562f", "^", 1.2), "libbloom": ("#8a6d3b", "v", 1.2),
+              "blocked": ("#7a4fb5", "d", 1.2), "textbook": ("#c0562f", "^", 1.2), "libbloom": ("#8a6d3b", "v", 1.2),
               "unordered_set": ("#777777", "x", 1.2)}
     figure, axes = plt.subplots(2, 2, figsize=(8, 6), sharex=True, sharey=True)
     for axis, operation in zip(axes.flat, ("insert", "miss", "hit", "remove")):

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of both layouts for filters of bits. Included once per target.
+// Kernels of `split_block` and `split` for filters of bits. Included once per target.
 //
 // A block is 128 bits: eight lanes of sixteen, one for each slice. The nibbles in the lower half of
-// a key's place choose one bit in each lane: each nibble is brought to its lane, and a one is
-// shifted by it. Below AVX-512, which shifts lanes of sixteen bits by different numbers, a byte
-// shuffle brings the nibble to both bytes of its lane, and another looks the bit up in a table: by
-// the nibble for the lower byte of the lane, by the nibble minus eight for the upper byte. The key
-// is held unless the block lacks one of its bits. With vectors of 512 bits, four keys share every
-// step but the loads of their blocks.
+// a key's place choose one bit in each lane. AVX-512 can shift each lane of sixteen bits by a
+// number of its own: each nibble is brought to its lane, and a one is shifted by it. Other targets
+// take the bit from a table: one byte shuffle brings the nibble to both bytes of its lane, another
+// looks the bit up, by the nibble for the lower byte and by the nibble minus eight for the upper
+// one. The key is held unless the block lacks one of its bits. With vectors of 512 bits, four keys
+// share every step but the loads of their blocks.
 #if defined(SCBF_BITS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_BITS_INL
 #undef SCBF_BITS_INL

@@ -54,7 +54,7 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
 
 // ---- a single key -------------------------------------------------------------------------------
 
-// Other threads may look keys up while one changes counters (Filter::ref). C++ has no vectors that
+// Other threads may look keys up while one changes cells (views, `ref`). C++ has no vectors that
 // may be read like this; the code relies on machines loading and storing each aligned 64-bit lane
 // of a vector whole. The thread sanitizer knows only C++.
 #define SCBF_READ_BESIDE_A_WRITER __attribute__((no_sanitize("thread")))

@@ -11,8 +11,6 @@ import pytest
 import scbf
 from scbf import _scbf
 
-pytest.importorskip("mypy")
-
 GOOD = """
 import numpy as np
 import scbf
@@ -50,6 +48,7 @@ BAD = {
 
 
 def test_types(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
     (tmp_path / "good.py").write_text(GOOD)
     (tmp_path / "bad.py").write_text("import scbf, scbf.cuda\n" + "\n".join(BAD) + "\n")
     checked = subprocess.run(

@@ -326,9 +326,28 @@ TEST(View, OfBitsEndsTheirEpoch) {
   ASSERT_NE(bits.epoch(), scbf::Epoch());
   EXPECT_FALSE(std::as_const(bits).ref().contains("a"));
   EXPECT_NE(bits.epoch(), scbf::Epoch());
-  bits.ref().insert("a");
+  const scbf::BloomFilterRef view = bits.ref();
   EXPECT_EQ(bits.epoch(), scbf::Epoch());
+  view.insert("a");
   EXPECT_TRUE(bits.contains("a"));
+}
+
+/// Two threads ask is_missed(key) for all keys again and again while one calls write(), which
+/// returns a number. Returns that, and how often the answer was yes.
+template <class IsMissed, class Write>
+int missed_while(const Keys& keys, IsMissed is_missed, Write write) {
+  std::atomic<bool> done = false;
+  return wrong_at_once(3, [&](unsigned t) {
+    int missed = 0;
+    if (t == 0) {
+      missed = write();
+      done = true;
+    }
+    while (!done) {
+      for (const std::uint64_t key : keys) missed += is_missed(key);
+    }
+    return missed;
+  });
 }
 
 // Keys that are in the filter throughout are found at any time, whatever the one writer does.
@@ -342,23 +361,16 @@ TEST(View, IsReadByManyThreadsWhileOneWrites) {
     const Filter before = filter;
     const scbf::FilterRef writer = filter.ref();
     const scbf::ConstFilterRef reader = std::as_const(filter).ref();
-    std::atomic<bool> done = false;
-    const int wrong = wrong_at_once(3, [&](unsigned t) {
-      int missed = 0;
-      if (t == 0) {
-        for (std::size_t round = 0; round < scaled(300, 30); ++round) {
-          for (const std::uint64_t key : come_and_go) writer.insert(key);
-          for (const std::uint64_t key : come_and_go) missed += !writer.remove(key);
-        }
-        done = true;
-        return missed;
-      }
-      while (!done) {
-        for (const std::uint64_t key : stay)
-          missed += !reader.contains(key) || reader.count(key) == 0;
-      }
-      return missed;
-    });
+    const int wrong = missed_while(
+        stay, [&](std::uint64_t key) { return !reader.contains(key) || reader.count(key) == 0; },
+        [&] {
+          int missed = 0;
+          for (std::size_t round = 0; round < scaled(300, 30); ++round) {
+            for (const std::uint64_t key : come_and_go) writer.insert(key);
+            for (const std::uint64_t key : come_and_go) missed += !writer.remove(key);
+          }
+          return missed;
+        });
     EXPECT_EQ(wrong, 0) << shape.describe();
     EXPECT_EQ(filter, before) << shape.describe();
   }
@@ -367,26 +379,18 @@ TEST(View, IsReadByManyThreadsWhileOneWrites) {
 TEST(View, OfBitsIsReadByManyThreadsWhileOneWrites) {
   for (const Geometry& shape : {Geometry::split_block(1, 400), Geometry::split_block(2, 300),
                                 Geometry::split(7, 5000), Geometry::ranked(100, 120, 0)}) {
-    scbf::BloomFilter filter(shape);
+    scbf::BloomFilter filter(shape), expected(shape);
     const auto stay = random_keys(200, 1), come = random_keys(scaled(20'000, 2'000), 2);
     filter.insert(stay);
     const scbf::BloomFilterRef writer = filter.ref();
     const scbf::ConstFilterRef reader = std::as_const(filter).ref();
-    std::atomic<bool> done = false;
-    const int wrong = wrong_at_once(3, [&](unsigned t) {
-      int missed = 0;
-      if (t == 0) {
-        for (const std::uint64_t key : come) writer.insert(key);
-        done = true;
-        return missed;
-      }
-      while (!done) {
-        for (const std::uint64_t key : stay) missed += !reader.contains(key);
-      }
-      return missed;
-    });
+    const int wrong = missed_while(
+        stay, [&](std::uint64_t key) { return !reader.contains(key); },
+        [&] {
+          for (const std::uint64_t key : come) writer.insert(key);
+          return 0;
+        });
     EXPECT_EQ(wrong, 0) << shape.describe();
-    scbf::BloomFilter expected(shape);
     expected.insert(stay);
     expected.insert(come);
     EXPECT_EQ(filter, expected) << shape.describe();

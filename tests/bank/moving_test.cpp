@@ -21,7 +21,9 @@ using scbf::Growth;
 template <class T>
 concept PlainValue = std::is_trivially_copyable_v<T>;
 static_assert(PlainValue<scbf::KeyBatch> && PlainValue<scbf::StageView> && PlainValue<Growth> &&
-              PlainValue<Geometry> && PlainValue<scbf::StageShape>);
+              PlainValue<Geometry> && PlainValue<scbf::StageShape> &&
+              PlainValue<scbf::ConstFilterRef> && PlainValue<scbf::BloomFilterRef> &&
+              PlainValue<scbf::FilterRef>);
 static_assert(!std::is_move_constructible_v<scbf::Backend> &&
               !std::is_move_constructible_v<scbf::CounterStore> &&
               !std::is_move_assignable_v<scbf::CounterStore>);

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "support/keys.hpp"
@@ -41,6 +42,29 @@ std::vector<std::uint64_t> hashes(std::size_t n, std::uint64_t seed = 9) {
     result.push_back((1ull << bit) - 1);
   }
   return result;
+}
+
+TEST(Lines, HoldAllThatAKeyTouches) {
+  for (const Geometry& counters :
+       {Geometry::split_block(1, 100), Geometry::split_block(3, 100), Geometry::split(7, 1000),
+        Geometry::ranked(82, 100, 10), Geometry::ranked(96, 100, 0)}) {
+    for (const scbf::Cell cell : {scbf::Cell::counter, scbf::Cell::bit}) {
+      const Geometry geometry = counters.with(cell);
+      SCOPED_TRACE(geometry.describe());
+      for (const std::uint64_t hash : hashes(1000)) {
+        std::set<std::uint64_t> lines;
+        for_each_line(geometry, hash, [&](std::uint64_t word) {
+          ASSERT_LT(word, geometry.words());
+          lines.insert(word / 8);
+        });
+        for (std::uint32_t i = 0; i < geometry.probes(); ++i) {
+          const std::uint64_t word = word_of(geometry, probe(counters, hash, i));
+          ASSERT_TRUE(lines.contains(word / 8)) << "probe " << i;
+        }
+        ASSERT_LE(lines.size(), 2 * geometry.cache_lines_per_key());
+      }
+    }
+  }
 }
 
 std::vector<std::uint64_t> sizes_up_to(std::uint64_t largest) {

@@ -144,9 +144,9 @@ class Bank : public BankBase {
 
   // ---- the whole: docs/file_format.md ---------------------------------------------------------
 
-  /// Compares growth, seed, and each member's number, mark and stages, so that equal banks give
-  /// equal answers. As with filters, metadata and numbers of keys may differ; so may backend and
-  /// capacity. Cost: one pass over the counters of both, up to the first difference.
+  /// Compares growth, seed, and each member's number, mark and stages, so that equal banks name the
+  /// same members for every key. As with filters, metadata and numbers of keys may differ; so may
+  /// backend and capacity. Cost: one pass over the counters of both, up to the first difference.
   friend bool operator==(const Bank& a, const Bank& b);
 
   /// Writes all members, with their numbers, marks and metadata, into one file, atomically as

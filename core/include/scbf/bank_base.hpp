@@ -59,8 +59,8 @@ struct BankState;  // internal: what a bank is made of
 /// Copyable (deep), movable (errors.hpp: "Moving"); not a type of its own: only the two banks are
 /// made. A copy has the same members, numbers, marks, metadata, backend and capacity, and lies in
 /// memory: of a mapped bank or member, it can be changed. Throws std::bad_alloc, or CorruptFile if
-/// the rows of a mapped bank are damaged. Cost: a copy of counters and rows; of a mapped bank, a
-/// pass over the rows more, which verifies them.
+/// the rows of a mapped bank are damaged. Cost: a copy of counters and rows; for a mapped bank, one
+/// more pass over the rows, to verify them.
 class BankBase {
  public:
   const Growth& growth() const;

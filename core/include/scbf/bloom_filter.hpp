@@ -52,8 +52,9 @@ class BloomFilter : public FilterBase {
   explicit BloomFilter(const Filter& counters, const BatchOptions& options = {});
 
   /// Views of a filter of one stage on the host, for loops with one key per call, as Filter::ref.
-  /// The BloomFilterRef is also no longer valid once a delta is applied or `advance` is called: its
-  /// insertions would not belong to the epoch.
+  /// They are not valid any longer after `intersect`, `advance` or `apply`, either, which may
+  /// replace the bits. The first one ends the epoch at once, before any insertion; the second one,
+  /// of a const filter, leaves it.
   BloomFilterRef ref();
   ConstFilterRef ref() const;
 

@@ -23,7 +23,7 @@ namespace detail {
 struct StageNumbers {
   std::uint64_t* keys_inserted;
   std::uint64_t* keys_removed;
-  KnownCount* nonzero;
+  KnownCount* nonzero;  ///< cells
 };
 
 }  // namespace detail
@@ -57,21 +57,10 @@ class ConstFilterRef {
   /// Begins to fetch the key's cache lines, and does not wait for them.
   __attribute__((always_inline)) void prefetch_hash(std::uint64_t hash) const noexcept {
     // Inlining is forced: g++ drops calls of functions that only prefetch.
-    if (geometry_.in_blocks()) {  // ranked chooses the block as split_block does
-      for (std::uint32_t j = 0; j < geometry_.groups(); ++j) {
-        const std::uint64_t block = j * geometry_.blocks_per_group() +
-                                    detail::block_of(detail::place_in_group(geometry_, hash, j));
-        __builtin_prefetch(words_ + geometry_.block_word(block));
-        if (geometry_.block_bits() % 128 != 0) {  // it may lie across two lines
-          __builtin_prefetch(words_ + ((block + 1) * geometry_.block_bits() - 1) / 64);
-        }
-      }
-    } else {
-      for (std::uint32_t i = 0; i < geometry_.probes(); ++i) {
-        const detail::Probe counter = detail::probe(geometry_, hash, i);
-        __builtin_prefetch(words_ + detail::word_of(geometry_, counter));
-      }
-    }
+    const auto fetch = [this](std::uint64_t word) __attribute__((always_inline)) {
+      __builtin_prefetch(words_ + word);
+    };
+    detail::for_each_line(geometry_, hash, fetch);
   }
   bool contains_hash(std::uint64_t hash) const noexcept {
     return functions_.holds(geometry_, words_, hash);

@@ -11,7 +11,7 @@
 #include <map>
 #include <utility>
 
-#include "bank/bits_bank_files.hpp"
+#include "bank/mapped_rows.hpp"
 #include "bank/member_answers.hpp"
 #include "kit/hash_keys.hpp"
 #include "scbf/detail/in_quotes.hpp"

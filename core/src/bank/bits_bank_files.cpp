@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "bank/mapped_rows.hpp"
 #include "files/bank_format.hpp"
 #include "files/read_stages.hpp"
 #include "files/rows_format.hpp"
@@ -20,15 +21,6 @@ namespace {
 
 using rows_format::RowsChecker;
 using BitsHeader = rows_format::Header;
-
-/// Calls use(word, chunk) for each chunk of rows; `word` is the number of its first word.
-template <class Use>
-void for_each_chunk_of_rows(const MemberRows& rows, Use use) {
-  const std::span<const std::uint64_t> words = rows.words();
-  for (std::uint64_t word = 0; word < words.size(); word += kChunkWords) {
-    use(word, words.subspan(word, std::min<std::uint64_t>(kChunkWords, words.size() - word)));
-  }
-}
 
 struct HeaderOfFile {
   BitsHeader header;
@@ -52,11 +44,6 @@ HeaderOfFile read_header_of_bits(Input& input, std::vector<std::byte> first) {
     input.check_left(chunks * file_format::ChunkHeader::kBytes, "the headers of its chunks");
   }
   return read;
-}
-
-std::string stray_text(std::size_t level, const rows_format::StrayBit& stray) {
-  return fmt::format("rows of level {}: {} is not zero, at byte {} of the rows", level, stray.where,
-                     stray.byte);
 }
 
 /// The levels of a bank file, whose rows follow each other. Borrows the input and the header.
@@ -209,39 +196,7 @@ FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& mem
   return info;
 }
 
-std::vector<const Level*> levels_of(const BankState& bank) {
-  std::vector<const Level*> levels = {&bank.first};
-  for (const auto& level : bank.later) levels.push_back(level.get());
-  return levels;
-}
-
-rows_format::Level level_in_file(const Level& level) {
-  return {level.index, level.rows.capacity(), level.shape};
-}
-
 }  // namespace
-
-void check_mapped_rows(const BankState& bank) {
-  if (!bank.read_only()) return;
-  const auto refuse = [](const std::string& what) {
-    throw CorruptFile(fmt::format("the bank is damaged, as a mapped file may be: {}", what));
-  };
-  const std::vector<const Level*> levels = levels_of(bank);
-  for (std::size_t i = 0; i < levels.size(); ++i) {
-    const rows_format::Level in_file = level_in_file(*levels[i]);
-    const RowsChecker checker(in_file, levels[i]->present);
-    for_each_chunk_of_rows(
-        levels[i]->rows, [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
-          const std::uint64_t number = word / kChunkWords;
-          if (const auto stray = checker.check(word, chunk)) {
-            refuse(stray_text(i, *stray));
-          }
-          if (file_format::checksum(std::as_bytes(chunk)) != levels[i]->chunk_checksums[number]) {
-            refuse(fmt::format("rows of level {}: chunk {}: checksum mismatch", i, number));
-          }
-        });
-  }
-}
 
 std::unique_ptr<BankState> read_bank_of_bits(Input& input, std::vector<std::byte> first,
                                              const BankOptions& options) {

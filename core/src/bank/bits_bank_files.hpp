@@ -23,8 +23,6 @@ std::unique_ptr<BankState> map_bank_of_bits(FileInput& file, std::vector<std::by
 /// What the header says; with `verify` the rows are verified, too.
 BankFileInfo read_bits_info(Input& input, std::vector<std::byte> first, bool verify);
 
-/// Throws CorruptFile if the bank is mapped and its rows are not those of the file that was saved.
-void check_mapped_rows(const BankState& bank);
 /// Throws as check_mapped_rows, before anything is written.
 void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const ByteSink& sink);
 

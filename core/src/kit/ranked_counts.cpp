@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "kit/spill_table.hpp"
@@ -44,16 +45,13 @@ class List {
   std::uint64_t bits_ = 0;
 };
 
-/// Do counts fit into lists? Lists have no room for a count that stays.
+/// Do the counts of so many keys fit into lists? Lists have no room for a count that stays.
 template <class CountAt>
-bool fit_lists(const RankedShape& shape, CountAt count_at) noexcept {
-  unsigned keys = 0;  // each has counted once in the first slice
+bool fit_lists(const RankedShape& shape, unsigned keys, CountAt count_at) noexcept {
+  if (keys > shape.most_keys) return false;
   bool stays = false;
   for (unsigned i = 0; i < kRankedSlices * shape.positions; ++i) {
-    const unsigned count = count_at(i);
-    stays |= count == kMostSpilled;
-    if (i < shape.positions) keys += count;
-    if (i + 1 == shape.positions && keys > shape.most_keys) return false;
+    stays |= count_at(i) == kMostSpilled;
   }
   return !stays;
 }
@@ -150,9 +148,8 @@ std::uint32_t take_from_spilled(const Geometry& geometry, std::uint64_t* words,
     store_word(line + kRankedSlices + j, slice.second & ~slice.high);
     ++emptied;
   }
-  // Each key has counted once in the first slice. Nearly always there are still too many for lists.
-  if (table.sum_of_first(entry, shape.positions) <= shape.most_keys &&
-      fit_lists(shape, [&](unsigned i) { return table.count(entry, i); })) {
+  const unsigned keys = table.sum_of_first(entry, shape.positions);  // each counts there once
+  if (fit_lists(shape, keys, [&](unsigned i) { return table.count(entry, i); })) {
     take_back(table, entry, line, shape);
   }
   return emptied;
@@ -216,7 +213,9 @@ void write_block(const Geometry& geometry, std::uint64_t* words, std::uint64_t b
     line[j] = bitmap[0];
     line[kRankedSlices + j] = bitmap[1];
   }
-  const bool in_lists = !counts.stuck && fit_lists(shape, [&](unsigned i) -> unsigned {
+  const auto& first = counts.counts[0];
+  const unsigned keys = std::accumulate(first.begin(), first.begin() + shape.positions, 0u);
+  const bool in_lists = !counts.stuck && fit_lists(shape, keys, [&](unsigned i) -> unsigned {
     return counts.counts[i / shape.positions][i % shape.positions];
   });
   if (!in_lists) line[kRankedSlices] |= kLast;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words that one thread may change while others read them (Filter::ref): loaded and stored whole.
+// Words that one thread may change while others read them (views, `ref`): loaded and stored whole.
 #pragma once
 
 #include <cstdint>

@@ -63,10 +63,10 @@ class BasicSpillTable {
   SCBF_INLINE static unsigned count(const Word* entry, unsigned i) noexcept {
     return static_cast<unsigned>(entry[1 + i / 8] >> (i % 8 * 8)) & 0xFFu;
   }
-  /// The sum of the first n counts, n ≤ 128.
+  /// The sum of the first n counts, n ≤ S.
   SCBF_INLINE static unsigned sum_of_first(const Word* entry, unsigned n) noexcept {
     constexpr std::uint64_t kEven = 0x00FF'00FF'00FF'00FFu;
-    std::uint64_t sums = 0;  // four of 16 bits: below 2 · 16 · 255
+    std::uint64_t sums = 0;  // four of 16 bits, at most 2 · 14 · 255 each
     for (unsigned i = 0; i < n; i += 8) {
       const std::uint64_t counts =
           entry[1 + i / 8] & ~std::uint64_t{0} >> (n - i < 8 ? 8 * (8 - (n - i)) : 0);

@@ -199,9 +199,10 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
         return fmt::format("<scbf.{}: {}, {}, {} bytes>", name, counted(b.size(), "member"),
                            b.growth().describe(), bytes_of(b));
       });
-  add_copying(cls,
-              "Compares growth, seed, and each member's number, mark and counters or bits, but not "
-              "the numbers of keys or metadata. So equal banks give equal answers.");
+  add_copying(
+      cls,
+      "Compares growth, seed, and each member's number, mark and counters or bits, but not "
+      "the numbers of keys or metadata. So equal banks name the same members for every key.");
   add_closing(cls, std::is_same_v<AnyBank, Bank>
                        ? "Releases memory. The bank cannot be used afterwards."
                        : "Releases memory, mapping and file. The bank cannot be used afterwards.");

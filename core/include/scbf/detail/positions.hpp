@@ -164,4 +164,25 @@ constexpr void for_each_probe(const Geometry& geometry, std::uint64_t hash, Visi
   }
 }
 
+/// Calls visit(word) with a word in each cache line that a key touches in a filter of counters or
+/// of bits.
+template <class Visit>
+SCBF_INLINE constexpr void for_each_line(const Geometry& geometry, std::uint64_t hash,
+                                         Visit visit) {
+  if (geometry.in_blocks()) {  // ranked chooses the block as split_block does
+    for (std::uint32_t j = 0; j < geometry.groups(); ++j) {
+      const std::uint64_t block =
+          j * geometry.blocks_per_group() + block_of(place_in_group(geometry, hash, j));
+      visit(geometry.block_word(block));
+      if (geometry.block_bits() % 128 != 0) {  // it may lie across two lines
+        visit(((block + 1) * geometry.block_bits() - 1) / 64);
+      }
+    }
+  } else {
+    for (std::uint32_t i = 0; i < geometry.probes(); ++i) {
+      visit(word_of(geometry, probe(geometry, hash, i)));
+    }
+  }
+}
+
 }  // namespace scbf::detail
