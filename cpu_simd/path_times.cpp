@@ -11,10 +11,10 @@ namespace scbf {
 
 namespace {
 
-/// Batches that ask between later tries. If the pass is what they would do, a try costs little, as
-/// only its samples go directly; and a filter that the last cache could hold may have lost its
-/// tries to a neighbour who used the cache.
-constexpr std::uint32_t kBetweenTries = 32, kBetweenPasses = 4;
+/// Batches that ask between later tries. Cheap ones are more frequent: where the last cache could
+/// hold the filter, the direct path may have lost its first tries because a neighbour filled the
+/// cache.
+constexpr std::uint32_t kBetweenTries = 32, kBetweenCheapTries = 4;
 
 /// What a line of the filter costs a pass, in random lines.
 constexpr double kLineCost = 0.5;
@@ -44,9 +44,9 @@ std::optional<Way> PathTimes::faster(std::size_t keys, double lines) const noexc
   return 2 * passes > tries - 1 ? Way::by_position : Way::direct;
 }
 
-bool PathTimes::are_due(Way way) noexcept {
+bool PathTimes::are_due(bool cheap) noexcept {
   const std::uint32_t before = asked_.fetch_add(1, std::memory_order_relaxed);
-  const std::uint32_t between = way == Way::by_position ? kBetweenPasses : kBetweenTries;
+  const std::uint32_t between = cheap ? kBetweenCheapTries : kBetweenTries;
   return begun_.load(std::memory_order_relaxed) < kTries || before % between == 0;
 }
 

@@ -41,9 +41,9 @@ class PathTimes {
   /// memory that was never touched before.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
-  /// Whether this batch, which would go in this way, should try both: every batch until three have,
-  /// later a few. Counts the batches that ask.
-  bool are_due(Way way) noexcept;
+  /// Whether this batch should try both ways: every batch until three have, later a few, more of
+  /// them if a try is `cheap`. Counts the batches that ask.
+  bool are_due(bool cheap) noexcept;
   /// Counts a batch that tries both.
   void count_try() noexcept { begun_.fetch_add(1, std::memory_order_relaxed); }
   /// Has no batch tried both yet? One that pays for scratch memory does so only then.
@@ -101,7 +101,9 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   const PartitionPlan first = chosen(part_of(keys.size() - 2 * samples * sample, true)).plan;
   const bool pays = pays_once_for_scratch(first.shard_bytes * choice.threads);
   const bool is_first_try = times.is_first();
-  if (!(pays ? is_first_try : times.are_due(choice.way))) return work(std::size_t{0}, keys, choice);
+  // Where keys go by partition, only the samples of a try go in the slower way.
+  const bool cheap = choice.way == Way::by_position && keys.size() >= 16 * samples * sample;
+  if (!(pays ? is_first_try : times.are_due(cheap))) return work(std::size_t{0}, keys, choice);
   const bool may_book =
       !pays && !(is_first_try && choice.plan.shard_bytes * choice.threads > kept_scratch());
   times.count_try();

@@ -102,11 +102,11 @@ TEST(RunFasterThan, ASlowBeginningDoesNotDecide) {
 }
 
 TEST(PathTimes, BothAreTriedAtFirstAndThenRarely) {
-  for (const auto& [way, later] : {std::pair{Way::direct, 9}, {Way::by_position, 79}}) {
+  for (const auto& [cheap, later] : {std::pair{false, 9}, {true, 79}}) {
     PathTimes times;
     int due = 0;
     for (int i = 0; i < 320; ++i) {
-      const bool are_due = times.are_due(way);
+      const bool are_due = times.are_due(cheap);
       EXPECT_TRUE(are_due || i > 2) << i;
       due += are_due;
       if (are_due) times.count_try();
@@ -183,7 +183,7 @@ TEST_P(RunFaster, BatchesThatAreTooSmallForBothUseUpNoTries) {
     scbf::run_faster(GetParam(), large, keys, {.threads = 1},
                      [](std::size_t, const KeyBatch&, const Choice&) {});
   }
-  EXPECT_TRUE(scbf::path_times(GetParam(), large, 1).are_due(Way::direct));
+  EXPECT_TRUE(scbf::path_times(GetParam(), large, 1).are_due(false));
 }
 
 TEST_P(RunFaster, ASlowFirstPassIsTriedAgainEvenIfAllBatchesAreSmall) {
@@ -270,24 +270,37 @@ TEST_P(RunFaster, EqualBatchesAreBookedWhereSizesSayDirect) {
 TEST_P(RunFaster, BooksOnlyBatchesThatTryBoth) {
   const Geometry geometry = Geometry::split_block(2, 100'000);  // of another kind than kGeometry
   PathTimes& times = scbf::path_times(GetParam(), geometry, 1);
-  while (times.are_due(Way::by_position)) times.count_try();
+  while (times.are_due(false)) times.count_try();
   for (int i = 0; i < 3; ++i) times.book(0.2, 0.1, 0.02);
   const std::vector<std::uint64_t> keys(2'000'000);
-  int in_one = 0;
   for (int i = 0; i < 25; ++i) {
-    std::vector<Way> ways;
-    // Slow, as in memory that nobody has touched before; if both are tried, the direct way is
-    // slower.
+    // Slow, as in memory that nobody has touched before.
     scbf::run_faster(GetParam(), geometry, keys, {.threads = 1},
-                     [&](std::size_t, const KeyBatch&, const Choice& choice) {
-                       ways.push_back(choice.way);
+                     [&](std::size_t, const KeyBatch& all, const Choice& choice) {
+                       EXPECT_EQ(all.size(), keys.size());
+                       EXPECT_EQ(choice.way, Way::by_position) << i;
                        std::this_thread::sleep_for(std::chrono::milliseconds(2));
                      });
-    if (ways.size() > 1) continue;
-    EXPECT_EQ(ways[0], Way::by_position) << i;
-    ++in_one;
   }
-  EXPECT_EQ(in_one, 25 - 7);
+}
+
+/// If the samples are a small part of the batch, every fourth batch tries both.
+TEST_P(RunFaster, WherePassesWinLargeBatchesTryBothMoreOften) {
+  const Geometry geometry = Geometry::split_block(4, 200'000);  // of another kind
+  PathTimes& times = scbf::path_times(GetParam(), geometry, 1);
+  while (times.are_due(false)) times.count_try();
+  for (const auto& [n, expected] : {std::pair{2'000'000u, 0}, {16'000'000u, 6}}) {
+    const std::vector<std::uint64_t> keys(n);
+    int tries = 0;
+    for (int i = 0; i < 24; ++i) {
+      for (int booked = 0; booked < 3; ++booked) times.book(20, 10, 0.02);
+      int stretches = 0;
+      scbf::run_faster(GetParam(), geometry, keys, {.threads = 1},
+                       [&](std::size_t, const KeyBatch&, const Choice&) { ++stretches; });
+      tries += stretches > 1;
+    }
+    EXPECT_EQ(tries, expected) << n;
+  }
 }
 
 /// A pass that has won before takes all keys between the samples at once.

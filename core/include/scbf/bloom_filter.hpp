@@ -53,8 +53,8 @@ class BloomFilter : public FilterBase {
 
   /// Views of a filter of one stage on the host, for loops with one key per call, as Filter::ref.
   /// They are not valid any longer after `intersect`, `advance` or `apply`, either, which may
-  /// replace the bits. The first one ends the epoch at once, before any insertion; the second one,
-  /// of a const filter, leaves it.
+  /// replace the bits. The view of a filter that is not const ends the epoch at once, even if
+  /// nothing is inserted; that of a const one leaves it.
   BloomFilterRef ref();
   ConstFilterRef ref() const;
 

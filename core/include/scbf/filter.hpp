@@ -86,13 +86,14 @@ class Filter : public FilterBase {
   unsigned count(detail::Literals) const = delete;
 
   /// A view of a filter of one stage on the host, for loops with one key per call. On a Zen 5 it
-  /// takes an eighth to a quarter less time than the functions above, in `ranked` up to a seventh
-  /// (docs/performance_notes.md, "One key a call"); and it can prefetch. It stays valid through
-  /// lookups, insertions, removals and a move of the filter, until the filter is merged, subtracted
-  /// from, cleared, assigned to, moved to another backend or destroyed. Any number of threads may
-  /// look up through views while one thread inserts and removes through one: a key that is in the
-  /// filter throughout is found throughout. Throws InvalidArgument if the filter grows, and
-  /// NotOnHost if it is on a device; the FilterRef also throws ReadOnly if the filter is mapped.
+  /// takes an eighth to a fifth less time than the functions above, in `ranked` up to an eighth
+  /// (docs/performance.md, "Small batches, and one key a call"); and it can prefetch. It stays
+  /// valid through lookups, insertions, removals and a move of the filter, until the filter is
+  /// merged, subtracted from, cleared, assigned to, moved to another backend or destroyed. Any
+  /// number of threads may look up through views while one thread inserts and removes through one:
+  /// a key that is in the filter throughout is found throughout. Throws InvalidArgument if the
+  /// filter grows, and NotOnHost if it is on a device; the FilterRef also throws ReadOnly if the
+  /// filter is mapped.
   FilterRef ref();
   ConstFilterRef ref() const;
 

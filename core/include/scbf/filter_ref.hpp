@@ -32,7 +32,8 @@ struct StageNumbers {
 class ConstFilterRef {
  public:
   /// As Filter::contains and Filter::count of one key; in bits, a key that may be present counts 1.
-  /// Cost: the key's cache lines, and four nanoseconds in a second-level cache (`ranked`: seven).
+  /// Cost: the key's cache lines, and three to four nanoseconds in a second-level cache (`ranked`:
+  /// four to seven).
   bool contains(std::uint64_t key) const noexcept { return contains_hash(hash(key)); }
   bool contains(std::string_view key) const noexcept { return contains_hash(hash(key)); }
   unsigned count(std::uint64_t key) const noexcept { return count_hash(hash(key)); }

@@ -28,8 +28,9 @@ void add_copying(nb::class_<Held<T>>& cls, const char* compares) {
            copy->take_notes_of(self);
            return copy;
          },
-         "An independent copy, in the memory of the same backend: that of a mapped object can be "
-         "changed. Raises CorruptFile if the rows of a mapped BloomBank are damaged.")
+         "An independent copy, in the memory of the same backend. The copy of a mapped object can "
+         "be "
+         "changed. (Of a mapped BloomBank: raises CorruptFile if its rows are damaged.)")
       .def(
           "__eq__",
           [](const Self& self, nb::handle other) -> nb::object {

@@ -174,7 +174,7 @@ SCBF_INLINE constexpr void for_each_line(const Geometry& geometry, std::uint64_t
       const std::uint64_t block =
           j * geometry.blocks_per_group() + block_of(place_in_group(geometry, hash, j));
       visit(geometry.block_word(block));
-      if (geometry.block_bits() % 128 != 0) {  // it may lie across two lines
+      if (64 * kWordsPerBlock % geometry.block_bits() != 0) {  // it may lie across two lines
         visit(((block + 1) * geometry.block_bits() - 1) / 64);
       }
     }
