@@ -84,8 +84,8 @@ HWY_INLINE void InStrips(BlockedFilter::Blocks blocks, const std::uint64_t* keys
   }
 }
 
-/// The fastest of the ways that were tried on a Zen 5: nothing is fetched where a core's own cache
-/// holds the filter; strips of 32 keys as long as the last cache holds it, of 128 beyond.
+/// The fastest of the ways that were tried, on a Zen 5 only: nothing is fetched where a core's own
+/// cache holds the filter; strips of 32 keys as long as the last cache holds it, of 128 beyond.
 template <class Use>
 HWY_INLINE void Ahead(BlockedFilter::Blocks blocks, const std::uint64_t* keys, std::size_t n,
                       Use use) {

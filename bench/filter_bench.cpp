@@ -128,6 +128,7 @@ class Matrix {
     add_calls("split_block", n);
     add_bits("split_block", n);
     add_bits("split", n);
+    add_single_bits(n);
     add_comparators(n);
   }
 
@@ -182,11 +183,6 @@ class Matrix {
     add({.structure = layout, .n = n, .cell = Cell::bit},
         {Operation::first_build, Operation::build, Operation::insert, Operation::miss,
          Operation::hit});
-    for (const Calls calls : {Calls::key, Calls::view, Calls::ahead}) {
-      if (layout != std::string("split_block")) break;
-      add({.structure = layout, .n = n, .calls = calls, .cell = Cell::bit},
-          {Operation::insert, Operation::miss, Operation::hit});
-    }
     for (const Path path : {Path::direct, Path::partitioned}) {
       if (n < kAround) break;
       add({.structure = layout, .n = n, .options = {.threads = 1, .path = path}, .cell = Cell::bit},
@@ -194,6 +190,14 @@ class Matrix {
     }
     if (two_threads()) {
       add({.structure = layout, .n = n, .options = {.threads = 2}, .cell = Cell::bit},
+          {Operation::insert, Operation::miss, Operation::hit});
+    }
+  }
+
+  /// The default layout's filter of bits, with one key a call.
+  void add_single_bits(std::size_t n) {
+    for (const Calls calls : {Calls::key, Calls::view, Calls::ahead}) {
+      add({.n = n, .calls = calls, .cell = Cell::bit},
           {Operation::insert, Operation::miss, Operation::hit});
     }
   }
@@ -225,6 +229,7 @@ class Matrix {
         add({.n = n, .backend = "scalar"}, kMain);
       }
       for (const char* layout : {"split_block", "split"}) add_bits(layout, n);
+      add_single_bits(n);
       if (n == kAround) add_bits("ranked", n);
       add_comparators(n);
     }
@@ -244,6 +249,7 @@ class Matrix {
     add({.n = n, .fpr = 0.001}, kMain);
     add({.n = n, .backend = "scalar"}, kFew);
     for (const char* layout : {"split_block", "split", "ranked"}) add_bits(layout, n);
+    add_single_bits(n);
     add_comparators(n);
   }
 

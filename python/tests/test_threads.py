@@ -99,17 +99,22 @@ def test_banks_are_copied_and_compared_from_two_sides_while_they_change() -> Non
     assert a == b
 
 
-def test_others_run_while_a_bank_is_copied_and_compared() -> None:
-    bank = scbf.Bank(geometry=scbf.Geometry.split_block(1, 500_000))
-    for _ in range(4):
-        bank.add_member()
-    worker = Thread(lambda: [bank.copy() == bank for _ in range(4)])
+def turns_beside(worker: Thread) -> int:
+    """How often this thread gets to run until the other one has finished."""
     turns = 0
     while worker.is_alive():
         time.sleep(0.002)
         turns += 1
     worker.join()
-    assert turns > 20
+    return turns
+
+
+def test_others_run_while_a_bank_is_copied_and_compared() -> None:
+    bank = scbf.Bank(geometry=scbf.Geometry.split_block(1, 500_000))
+    for _ in range(4):
+        bank.add_member()
+    worker = Thread(lambda: [bank.copy() == bank for _ in range(4)])
+    assert turns_beside(worker) > 20
 
 
 def test_rings_of_merges() -> None:
@@ -135,12 +140,7 @@ def test_others_run_during_a_batch() -> None:
     some = scbf.Filter(1_000_000, 0.001)
     big = np.arange(16_000_000) % 1_000_000
     worker = Thread(lambda: some.insert(big, threads=1))
-    turns = 0
-    while worker.is_alive():
-        time.sleep(0.002)
-        turns += 1
-    worker.join()
-    assert turns > 5
+    assert turns_beside(worker) > 5
 
 
 def test_others_run_while_keys_are_collected() -> None:

@@ -22,19 +22,6 @@ using scbf::Filter;
 using scbf::Geometry;
 using scbf::Growth;
 
-/// A bank after some random steps, and its model.
-std::pair<Bank, BankModel> some_bank(const Growth& growth, std::uint32_t members) {
-  Bank bank(growth, {.seed = 7, .capacity = members});
-  BankModel model(growth, 7);
-  Random random(members);
-  add_members(bank, model, members);
-  for (int i = 0; i < 40; ++i) {
-    take_step(i < 12 ? Step::insert_many : some_step(random), bank, model, random, {});
-  }
-  bank.set_metadata("of a test");
-  return {std::move(bank), std::move(model)};
-}
-
 std::map<std::uint32_t, BloomFilter> bits_of(const BankModel& model) {
   std::map<std::uint32_t, BloomFilter> bits;
   for (const auto& [member, filter] : model.members) bits.emplace(member, filter);

@@ -201,15 +201,8 @@ TEST_P(BloomBankOf, EqualsSeparateFilters) {
 }
 
 /// A bank of counters after some random steps, and the filters of bits that its members are.
-std::pair<Bank, BitsModel> some_bank(const Growth& growth, std::uint32_t members) {
-  Bank bank(growth, {.seed = 7, .capacity = members});
-  BankModel counters(growth, 7);
-  Random random(members);
-  add_members(bank, counters, members);
-  for (int i = 0; i < 40; ++i) {
-    take_step(i < 12 ? Step::insert_many : some_step(random), bank, counters, random, {});
-  }
-  bank.set_metadata("of a test");
+std::pair<Bank, BitsModel> bank_and_bits(const Growth& growth, std::uint32_t members) {
+  auto [bank, counters] = some_bank(growth, members);
   BitsModel model{growth, 7, {}, counters.ask};
   for (const auto& [member, filter] : counters.members) {
     bank.set_metadata(member, "member " + std::to_string(member));
@@ -223,7 +216,7 @@ std::pair<Bank, BitsModel> some_bank(const Growth& growth, std::uint32_t members
 TEST_P(BloomBankOf, IsTheBitsOfABank) {
   for (const std::uint32_t members : {0u, 3u, 70u}) {
     SCOPED_TRACE(members);
-    const auto [bank, model] = some_bank(GetParam().second, members);
+    const auto [bank, model] = bank_and_bits(GetParam().second, members);
     std::vector<std::byte> bytes;
     const TemporaryFolder folder;
     bank.save(folder / "plain");

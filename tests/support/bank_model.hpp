@@ -373,4 +373,18 @@ inline void take_step(Step step, scbf::Bank& bank, BankModel& model, Random& ran
   }
 }
 
+/// A bank after some random steps, and its model.
+inline std::pair<scbf::Bank, BankModel> some_bank(const scbf::Growth& growth,
+                                                  std::uint32_t members) {
+  scbf::Bank bank(growth, {.seed = 7, .capacity = members});
+  BankModel model(growth, 7);
+  Random random(members);
+  add_members(bank, model, members);
+  for (int i = 0; i < 40; ++i) {
+    take_step(i < 12 ? Step::insert_many : some_step(random), bank, model, random, {});
+  }
+  bank.set_metadata("of a test");
+  return {std::move(bank), std::move(model)};
+}
+
 }  // namespace scbf_test

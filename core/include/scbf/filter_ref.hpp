@@ -17,6 +17,8 @@
 
 namespace scbf {
 
+struct FilterAccess;
+
 namespace detail {
 
 /// The numbers that a stage keeps about itself.
@@ -71,8 +73,7 @@ class ConstFilterRef {
   }
 
  protected:
-  friend class Filter;
-  friend class BloomFilter;
+  friend struct FilterAccess;  // internal: makes views
   ConstFilterRef(const Geometry& geometry, std::uint64_t seed, const std::uint64_t* words,
                  const OneKey& functions) noexcept
       : functions_(functions),
@@ -115,7 +116,7 @@ class BloomFilterRef : public ConstFilterRef {
   }
 
  protected:
-  friend class BloomFilter;
+  friend struct FilterAccess;
   BloomFilterRef(const Geometry& geometry, std::uint64_t seed, std::uint64_t* words,
                  const OneKey& functions, const detail::StageNumbers& numbers) noexcept
       : ConstFilterRef(geometry, seed, words, functions), words_(words), numbers_(numbers) {}
@@ -143,7 +144,7 @@ class FilterRef : public BloomFilterRef {
   }
 
  private:
-  friend class Filter;
+  friend struct FilterAccess;
   using BloomFilterRef::BloomFilterRef;
 };
 

@@ -56,14 +56,8 @@ BloomFilter::BloomFilter(const Filter& counters, const BatchOptions& options)
 BloomFilter::BloomFilter(std::unique_ptr<FilterState> state) noexcept
     : FilterBase(std::move(state)) {}
 
-BloomFilterRef BloomFilter::ref() {
-  Stage& stage = state_->stage_to_change_by_view();
-  return {stage.geometry(), stage.seed, stage.store->words(), *stage.one_key, stage.numbers()};
-}
-ConstFilterRef BloomFilter::ref() const {
-  const Stage& stage = state_->stage_to_view();
-  return {stage.geometry(), stage.seed, stage.store->words(), *stage.one_key};
-}
+BloomFilterRef BloomFilter::ref() { return FilterAccess::view_to_change<BloomFilterRef>(*state_); }
+ConstFilterRef BloomFilter::ref() const { return FilterAccess::view(*state_); }
 
 // ---- the whole ----------------------------------------------------------------------------------
 

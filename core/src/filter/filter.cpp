@@ -123,14 +123,8 @@ Removal Filter::remove(std::string_view key) { return remove_one(*state_, *this,
 unsigned Filter::count(std::uint64_t key) const { return count_one(*state_, *this, key); }
 unsigned Filter::count(std::string_view key) const { return count_one(*state_, *this, key); }
 
-FilterRef Filter::ref() {
-  Stage& stage = state_->stage_to_change_by_view();
-  return {stage.geometry(), stage.seed, stage.store->words(), *stage.one_key, stage.numbers()};
-}
-ConstFilterRef Filter::ref() const {
-  const Stage& stage = state_->stage_to_view();
-  return {stage.geometry(), stage.seed, stage.store->words(), *stage.one_key};
-}
+FilterRef Filter::ref() { return FilterAccess::view_to_change<FilterRef>(*state_); }
+ConstFilterRef Filter::ref() const { return FilterAccess::view(*state_); }
 
 // ---- the whole ----------------------------------------------------------------------------------
 

@@ -189,7 +189,7 @@ std::uint64_t ask_stages(const std::vector<Stage>& stages, Ask ask) {
   return ask(std::span<const ConstCounterView>(views));
 }
 
-/// Lets files and banks take filters apart and put them together.
+/// Lets files and banks take filters apart and put them together, and makes views.
 struct FilterAccess {
   static FilterState& state(FilterBase& filter) { return *filter.state_; }
   static const FilterState& state(const FilterBase& filter) { return *filter.state_; }
@@ -198,6 +198,17 @@ struct FilterAccess {
   }
   static BloomFilter make_bits(std::unique_ptr<FilterState> state) noexcept {
     return BloomFilter(std::move(state));
+  }
+  // Views, with the contracts of Filter::ref and BloomFilter::ref.
+  template <class View>
+  static View view_to_change(FilterState& state) {
+    Stage& stage = state.stage_to_change_by_view();
+    return View(stage.geometry(), stage.seed, stage.store->words(), *stage.one_key,
+                stage.numbers());
+  }
+  static ConstFilterRef view(const FilterState& state) {
+    const Stage& stage = state.stage_to_view();
+    return ConstFilterRef(stage.geometry(), stage.seed, stage.store->words(), *stage.one_key);
   }
 };
 
