@@ -68,6 +68,23 @@ TEST(MappedMemory, BeginsWithinAPage) {
   }
 }
 
+/// A bank has thousands of members whose size is just above that of a huge page.
+TEST(HostMemory, TakesLittleMoreThanWasAskedFor) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers take memory of their own";
+  constexpr std::size_t kMany = 16, kHugePage = 2u << 20;
+  for (const std::size_t bytes : {kHugePage - 8, kHugePage, kHugePage + 8, kHugePage * 3 / 2,
+                                  2 * kHugePage - 8, 10 * kHugePage + 8}) {
+    const std::size_t before = status_bytes("VmSize");
+    std::vector<scbf::HostMemory> all;
+    for (std::size_t i = 0; i < kMany; ++i) {
+      all.emplace_back(bytes);
+      all.back().words()[bytes / 8 - 1] = i;  // there to the end
+    }
+    EXPECT_LE(status_bytes("VmSize") - before, kMany * (bytes + bytes / 8 + 65536)) << bytes;
+    for (std::size_t i = 0; i < kMany; ++i) EXPECT_EQ(all[i].words()[bytes / 8 - 1], i);
+  }
+}
+
 class Scratch : public ::testing::TestWithParam<Shape> {};
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Scratch,

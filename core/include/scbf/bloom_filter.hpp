@@ -111,6 +111,7 @@ class BloomFilter : public FilterBase {
   static BloomFilter load(const std::filesystem::path& path, const FilterOptions& options = {});
   /// For a file of counters, the same as load.
   static BloomFilter map(const std::filesystem::path& path, const FilterOptions& options = {});
+  static BloomFilter map(std::span<const std::byte> bytes, const FilterOptions& options = {});
   static BloomFilter read(const ByteSource& source, const FilterOptions& options = {});
 
  private:

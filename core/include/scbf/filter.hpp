@@ -130,8 +130,15 @@ class Filter : public FilterBase {
   static Filter load(const std::filesystem::path& path, const FilterOptions& options = {});
   /// Maps the file for read-only queries. Verifies the headers and the padding (one page for each
   /// slice of `split`), but not the counters (use verify_file for these); pages are read on demand.
-  /// With a backend that has its own memory this is the same as load. Throws as load.
+  /// A later save under this name does not change the filter, but the file must not be truncated or
+  /// written over. With a backend that has its own memory this is the same as load. Throws as load;
+  /// also IoError, without an error number, if the file is compressed.
   static Filter map(const std::filesystem::path& path, const FilterOptions& options = {});
+  /// The same for the bytes of a file that are in memory already, for example in shared memory, a
+  /// page of a cache or a part of a larger file: the counters stay there. The bytes must outlive
+  /// the filter, though not its copies, and not change meanwhile. Throws InvalidArgument unless
+  /// their address is a multiple of 64.
+  static Filter map(std::span<const std::byte> bytes, const FilterOptions& options = {});
   /// Reads the bytes that write wrote and verifies everything. Throws CorruptFile or Incompatible.
   static Filter read(const ByteSource& source, const FilterOptions& options = {});
 

@@ -14,6 +14,7 @@
 #include "files/read_stages.hpp"
 #include "files/write_stages.hpp"
 #include "filter/store_copies.hpp"
+#include "kit/executor.hpp"
 #include "kit/word_ops.hpp"
 
 namespace scbf {
@@ -179,7 +180,7 @@ Delta DeltaCoder::pack_all(const FilterState& from, const FilterState& now, Cont
     if (is_delta) header.changes = ones;
     if (old) header.since = from.epoch;
     delta.changes_ += ones;
-    if (few != nullptr && ones > stage.nonzero({})) *few = false;
+    if (few != nullptr && ones > stage.nonzero(kOnThisThread)) *few = false;
   }
   delta.epoch_ = leads_to.value_or(Epoch{from.epoch.number + 1, history.value()});
   for (PackedStage& stage : stages) stage.header.epoch = delta.epoch_;

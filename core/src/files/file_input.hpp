@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that are read in order; shared by the readers of filter files and of containers.
+// Bytes that are read in order, from a file, a stream or memory: what all readers of files read.
 #pragma once
 
 #include <fmt/format.h>
@@ -32,6 +32,8 @@ class Input {
       : name_(std::move(name)), source_(&source), bytes_(bytes) {}
   Input(std::string name, const ByteSource& source, InputFile& file)
       : name_(std::move(name)), source_(&source), bytes_(file.bytes()), file_(&file) {}
+  Input(std::string name, std::span<const std::byte> memory)
+      : name_(std::move(name)), bytes_(memory.size()), memory_(memory) {}
   /// A part of another input, which begins where that one is and has at most `most` bytes. What is
   /// read or skipped here is read or skipped there.
   Input(std::string name, Input& whole, std::uint64_t most)
@@ -84,6 +86,11 @@ class Input {
 
  private:
   std::size_t read_source(std::span<std::byte> out) {
+    if (source_ == nullptr) {
+      const auto left = memory_.subspan(position_);
+      return std::ranges::copy(left.first(std::min(left.size(), out.size())), out.begin()).in -
+             left.begin();
+    }
     std::size_t got = 0;
     while (got < out.size()) {
       const std::size_t n = (*source_)(out.subspan(got));
@@ -106,18 +113,20 @@ class Input {
       const std::optional<std::uint64_t> there = whole_->can_skip();
       return there ? std::optional(std::min(*there, most_ - position_)) : there;
     }
-    if (file_ == nullptr || !bytes_) return {};
+    if (!bytes_ || (source_ != nullptr && file_ == nullptr)) return {};
     return *bytes_ - std::min(*bytes_, position_);
   }
   void move_by(std::uint64_t bytes) {
-    whole_ != nullptr ? whole_->move_by(bytes) : file_->skip(bytes);
+    if (whole_ != nullptr) whole_->move_by(bytes);
+    if (file_ != nullptr) file_->skip(bytes);
     position_ += bytes;
   }
 
   std::string name_;
-  const ByteSource* source_ = nullptr;
+  const ByteSource* source_ = nullptr;  ///< null for memory, and for a part
   std::optional<std::uint64_t> bytes_;
   InputFile* file_ = nullptr;
+  std::span<const std::byte> memory_ = {};
   Input* whole_ = nullptr;
   std::uint64_t most_ = kNoLimit;
   std::uint64_t position_ = 0;

@@ -141,17 +141,11 @@ std::unique_ptr<FilterState> load_filter(const std::filesystem::path& path,
   return filter;
 }
 
-std::unique_ptr<FilterState> map_filter(const std::filesystem::path& path,
-                                        const FilterOptions& options, Cell cell) {
-  const Backend& backend = find_backend(options.backend);
-  check_supports(backend, cell);
-  if (backend.memory() != kHostMemory) return load_filter(path, options, cell);
-  FileInput file(path);
-  if (!file.input.bytes()) {
-    throw IoError(fmt::format("{}: cannot map: not a regular file; load it", file.input.name()));
-  }
+/// Makes a filter of cells where they lie; map(offset, bytes) returns these bytes of the input.
+template <class Map>
+std::unique_ptr<FilterState> map_filter(Input& input, const Backend& backend, Cell cell, Map map) {
   FilterRead read =
-      read_filter(file.input, backend, cell,
+      read_filter(input, backend, cell,
                   [&](Input& part, const StageHead& stage) -> std::unique_ptr<CounterStore> {
                     const StageHeader& header = stage.header;
                     if (header.geometry.cell() != cell)
@@ -161,15 +155,49 @@ std::unique_ptr<FilterState> map_filter(const std::filesystem::path& path,
                       throw IoError(fmt::format(
                           "{}: cannot map: the payload is compressed; load it", part.name()));
                     }
-                    auto store = std::make_unique<HostMemory>(file.file.map(
-                        stage.offset + header.payload_offset(), header.payload_bytes()));
+                    part.check_left(header.payload_bytes(), "the payload");
+                    auto store = std::make_unique<HostMemory>(
+                        map(stage.offset + header.payload_offset(), header.payload_bytes()));
                     file_format::check_padding(header, 0, {store->words(), header.geometry.words()},
                                                part.name());
                     skip_payload(part, stage);
                     return store;
                   });
-  check_end(file.input);
+  check_end(input);
   return std::move(read.state);
+}
+
+std::unique_ptr<FilterState> map_filter(const std::filesystem::path& path,
+                                        const FilterOptions& options, Cell cell) {
+  const Backend& backend = find_backend(options.backend);
+  check_supports(backend, cell);
+  if (backend.memory() != kHostMemory) return load_filter(path, options, cell);
+  FileInput file(path);
+  if (!file.input.bytes()) {
+    throw IoError(fmt::format("{}: cannot map: not a regular file; load it", file.input.name()));
+  }
+  return map_filter(file.input, backend, cell, [&](std::uint64_t offset, std::uint64_t bytes) {
+    return file.file.map(offset, bytes);
+  });
+}
+
+std::unique_ptr<FilterState> map_filter(std::span<const std::byte> bytes,
+                                        const FilterOptions& options, Cell cell) {
+  const Backend& backend = find_backend(options.backend);
+  check_supports(backend, cell);
+  Input input("memory", bytes);
+  if (backend.memory() != kHostMemory) {
+    std::unique_ptr<FilterState> filter = read_filter(input, backend, cell).state;
+    check_end(input);
+    return filter;
+  }
+  if (const auto beyond = reinterpret_cast<std::uintptr_t>(bytes.data()) % 64) {
+    throw InvalidArgument(fmt::format(
+        "map: the memory begins {} bytes after a multiple of 64: align it, or read it", beyond));
+  }
+  return map_filter(input, backend, cell, [&](std::uint64_t offset, std::uint64_t count) {
+    return HostMemory::borrow(bytes.subspan(offset, count));
+  });
 }
 
 StageFileInfo info_of(const StageHead& stage, std::uint64_t stored_bytes) {
@@ -249,6 +277,9 @@ Filter Filter::load(const std::filesystem::path& path, const FilterOptions& opti
 Filter Filter::map(const std::filesystem::path& path, const FilterOptions& options) {
   return FilterAccess::make(map_filter(path, options, Cell::counter));
 }
+Filter Filter::map(std::span<const std::byte> bytes, const FilterOptions& options) {
+  return FilterAccess::make(map_filter(bytes, options, Cell::counter));
+}
 
 BloomFilter BloomFilter::read(const ByteSource& source, const FilterOptions& options) {
   return BloomFilter(read_filter(source, options, Cell::bit));
@@ -258,6 +289,9 @@ BloomFilter BloomFilter::load(const std::filesystem::path& path, const FilterOpt
 }
 BloomFilter BloomFilter::map(const std::filesystem::path& path, const FilterOptions& options) {
   return BloomFilter(map_filter(path, options, Cell::bit));
+}
+BloomFilter BloomFilter::map(std::span<const std::byte> bytes, const FilterOptions& options) {
+  return BloomFilter(map_filter(bytes, options, Cell::bit));
 }
 
 FileInfo read_file_info(const std::filesystem::path& path) { return read_info(path, false); }

@@ -19,27 +19,46 @@
 namespace scbf {
 
 namespace {
+
 constexpr std::uint64_t kHugePage = 2u << 20;
+
+std::uint64_t page_bytes() noexcept {  // of some machines more than the usual 4 KiB
+  return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
+
+std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
+  const std::uint64_t rounded = (bytes + unit - 1) / unit * unit;
+  if (rounded < bytes) throw std::bad_alloc();
+  return rounded;
+}
+
+/// Whole huge pages where these add an eighth at most. Otherwise the end lies in small pages:
+/// thousands of members of a bank would waste a huge page each.
+std::uint64_t bytes_to_map(std::uint64_t bytes) {
+  const std::uint64_t huge = round_up(bytes, kHugePage);
+  return huge - bytes <= bytes / 8 ? huge : round_up(bytes, page_bytes());
+}
+
+}  // namespace
 
 HostMemory::HostMemory(std::uint64_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
+  mapped_bytes_ = bytes_to_map(bytes);
   // For large memory, map one huge page more than needed, so that it contains an aligned range, and
-  // unmap the rest. A transparent huge page needs both address and length aligned.
+  // unmap the rest. A transparent huge page needs its address aligned.
   const bool huge = bytes >= kHugePage;
-  const std::uint64_t align = huge ? kHugePage : 4096;
-  mapped_bytes_ = (bytes + align - 1) / align * align;
-  if (mapped_bytes_ < bytes || mapped_bytes_ + align < mapped_bytes_) throw std::bad_alloc();
-  void* raw = ::mmap(nullptr, mapped_bytes_ + (huge ? align : 0), PROT_READ | PROT_WRITE,
+  const std::uint64_t spare = huge ? kHugePage : 0;
+  if (mapped_bytes_ + spare < mapped_bytes_) throw std::bad_alloc();
+  void* raw = ::mmap(nullptr, mapped_bytes_ + spare, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) throw std::bad_alloc();
   auto address = reinterpret_cast<std::uintptr_t>(raw);
   if (huge) {
-    const std::uintptr_t aligned = (address + align - 1) / align * align;
+    const std::uintptr_t aligned = (address + kHugePage - 1) / kHugePage * kHugePage;
     const std::uintptr_t head = aligned - address;
     if (head > 0) ::munmap(raw, head);
-    if (align - head > 0) {
-      ::munmap(reinterpret_cast<void*>(aligned + mapped_bytes_), align - head);
+    if (spare > head) {
+      ::munmap(reinterpret_cast<void*>(aligned + mapped_bytes_), spare - head);
     }
     address = aligned;
     ::madvise(reinterpret_cast<void*>(address), mapped_bytes_, MADV_HUGEPAGE);
@@ -57,11 +76,19 @@ HostMemory HostMemory::sparse(std::uint64_t bytes) {
   return memory;
 }
 
+HostMemory HostMemory::borrow(std::span<const std::byte> bytes) noexcept {
+  HostMemory memory;
+  memory.memory_ = {.words = reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(bytes.data())),
+                    .writable = false};
+  memory.bytes_ = bytes.size();
+  return memory;
+}
+
 HostMemory::HostMemory(int file, const std::filesystem::path& path, std::uint64_t offset,
                        std::uint64_t bytes)
     : CounterStore({.writable = false}), bytes_(bytes) {
   // Pages may be larger than the 4 KiB by which files are aligned: begin at the page.
-  before_ = offset % static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  before_ = offset % page_bytes();
   mapped_bytes_ = bytes + before_;
   void* const page = ::mmap(nullptr, mapped_bytes_, PROT_READ, MAP_SHARED, file,
                             static_cast<off_t>(offset - before_));
@@ -71,7 +98,7 @@ HostMemory::HostMemory(int file, const std::filesystem::path& path, std::uint64_
 }
 
 HostMemory::~HostMemory() {
-  if (words() == nullptr) return;
+  if (mapped_bytes_ == 0) return;
   ::munmap(reinterpret_cast<std::byte*>(words()) - before_, mapped_bytes_);
 }
 

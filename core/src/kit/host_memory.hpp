@@ -21,6 +21,8 @@ class HostMemory final : public CounterStore {
   /// is first touched, and nothing is reserved. Throws std::bad_alloc if there is no address space
   /// for it.
   static HostMemory sparse(std::uint64_t bytes);
+  /// Bytes of another owner, for reading, whose address is a multiple of 8.
+  static HostMemory borrow(std::span<const std::byte> bytes) noexcept;
   /// Maps `bytes` of an open file from `offset` (a multiple of 8) read-only. Throws IoError, which
   /// names the path. The caller has checked that the file is that long, and may close it
   /// afterwards.
@@ -45,8 +47,8 @@ class HostMemory final : public CounterStore {
   void swap(HostMemory& other) noexcept;
 
   std::uint64_t bytes_ = 0;
-  std::uint64_t mapped_bytes_ = 0;
-  std::uint64_t before_ = 0;  ///< bytes that are mapped before the words
+  std::uint64_t mapped_bytes_ = 0;  ///< 0 if they are another's
+  std::uint64_t before_ = 0;        ///< bytes that are mapped before the words
 };
 
 }  // namespace scbf
