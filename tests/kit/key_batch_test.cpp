@@ -124,6 +124,39 @@ TEST_P(KeyBatchOn, OneIntegerIsTheSameKeyAsInABatch) {
   EXPECT_EQ(filter.remove(widened).removed, 1u);
 }
 
+TEST(KeyBatchHashes, StayInLineWithNullKeys) {
+  for (const std::size_t n : {0u, 1u, 8u, 1003u}) {
+    const auto numbers = random_keys(n, 3);
+    std::vector<std::string> texts;
+    for (const std::uint64_t key : numbers) texts.push_back(std::to_string(key));
+    std::vector<std::byte> bitmap(n / 8 + 2);
+    for (std::size_t i = 0; i < bitmap.size(); ++i) bitmap[i] = static_cast<std::byte>(59 * i);
+    std::vector<std::uint64_t> out(n, 1);
+    for (const KeyBatch all : {KeyBatch(numbers), KeyBatch(texts)}) {
+      const bool is_text = all.kind() == KeyBatch::Kind::strings;
+      const auto hash = [&](std::size_t i) {
+        return is_text ? scbf::hash_of(texts[i], 7) : scbf::hash_of(numbers[i], 7);
+      };
+      all.hashes(7, out);
+      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(out[i], hash(i));
+      EXPECT_EQ(out, all.hashes(7));
+      const KeyBatch some = all.with_validity(bitmap, 5);
+      some.hashes(7, out);
+      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(out[i], some.valid(i) ? hash(i) : 0) << i;
+      // What the page on the library recommends: the answers are those of the keys.
+      scbf::Filter filter(2000, 0.01, {.seed = 7});
+      filter.insert(some.slice(0, n / 2));
+      Answers direct(n, 9), by_hash(n, 9);
+      filter.contains(some, direct);
+      filter.contains(KeyBatch::from_hashes(out).with_validity(bitmap, 5), by_hash);
+      EXPECT_EQ(direct, by_hash);
+      out.push_back(0);
+      EXPECT_THROW(all.hashes(7, out), scbf::InvalidArgument);
+      out.pop_back();
+    }
+  }
+}
+
 TEST(KeyBatchArguments, SpansThatAreNotConstOrOfAFixedExtent) {
   std::vector<std::int64_t> keys{3, -4};
   std::array<std::uint32_t, 2> two{3, 4};

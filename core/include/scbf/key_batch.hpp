@@ -22,8 +22,7 @@ template <class T>
 inline constexpr bool kIsCharacter = std::is_same_v<T, wchar_t> || std::is_same_v<T, char32_t>;
 
 /// The key type of elements of type T. Integers take the fixed-width type of their size, because
-/// long and long long are two types of 64 bits. (The library, which is compiled separately, reads
-/// them as that type. With optimization across library and caller, use the fixed-width types.)
+/// long and long long are two types of 64 bits.
 template <class T>
 struct KeyElement {
   static constexpr bool kInteger =
@@ -79,8 +78,9 @@ class KeyBatch {
   KeyBatch(std::span<const std::string_view> keys) noexcept;
   KeyBatch(std::span<const std::string> keys) noexcept;
   /// Vectors and arrays of these types, and spans that are not const or have a fixed extent; also
-  /// of other integers of 32 or 64 bits, such as long long. Other types do not compile,
-  /// floating-point numbers among them.
+  /// of other integers of 32 or 64 bits, such as long long. (The library, which is compiled
+  /// separately, reads these as fixed-width types of their size. If it is optimized together with
+  /// the caller, use those.) Other types do not compile, floating-point numbers among them.
   template <class T, class Allocator>
   KeyBatch(const std::vector<T, Allocator>& keys) noexcept
       : KeyBatch(detail::KeyElement<T>::keys(keys)) {}
@@ -132,6 +132,9 @@ class KeyBatch {
   /// from_hashes to query several filters, or one again, without hashing the keys anew. Cost: one
   /// pass over the keys, on the calling thread.
   std::vector<std::uint64_t> hashes(std::uint64_t seed) const;
+  /// The same into out[i] for key i, with 0 for null keys: answers stay in line with the batch if
+  /// from_hashes(out) gets its validity, too. Throws InvalidArgument unless out.size() == size().
+  void hashes(std::uint64_t seed, std::span<std::uint64_t> out) const;
 
   /// Kinds u64 and hashes: the values, in place.
   const std::uint64_t* values() const noexcept { return static_cast<const std::uint64_t*>(items_); }
@@ -144,8 +147,10 @@ class KeyBatch {
       case Kind::i32:
         return static_cast<std::uint64_t>(
             std::int64_t{static_cast<const std::int32_t*>(items_)[i]});
-      default:
-        return values()[i];
+      default: {
+        using Value [[gnu::may_alias]] = std::uint64_t;  // long and long long are two types
+        return static_cast<const Value*>(items_)[i];
+      }
     }
   }
   /// All other kinds: the bytes of key i.
@@ -164,5 +169,9 @@ class KeyBatch {
   const std::byte* validity_ = nullptr;
   std::size_t validity_offset_ = 0;
 };
+
+/// The hash of one key, as filters of this seed take it: the XXH3-64 of its bytes.
+std::uint64_t hash_of(std::uint64_t key, std::uint64_t seed) noexcept;
+std::uint64_t hash_of(std::string_view key, std::uint64_t seed) noexcept;
 
 }  // namespace scbf

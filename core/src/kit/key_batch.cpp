@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "kit/hash_keys.hpp"
+#include "scbf/detail/hash.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf {
@@ -148,6 +149,24 @@ std::vector<std::uint64_t> KeyBatch::hashes(std::uint64_t seed) const {
   std::vector<std::uint64_t> hashes(size_);
   hashes.resize(hash_keys(*this, 0, size_, seed, plain_hash_u64, hashes.data()));
   return hashes;
+}
+
+void KeyBatch::hashes(std::uint64_t seed, std::span<std::uint64_t> out) const {
+  if (out.size() != size_) {
+    throw InvalidArgument(fmt::format("room for {} hashes: there are {} keys", out.size(), size_));
+  }
+  std::size_t left = hash_keys(*this, 0, size_, seed, plain_hash_u64, out.data());
+  if (!has_validity()) return;
+  // From the end, so that no hash is written over before it has moved.
+  for (std::size_t i = size_; i-- > 0;) out[i] = valid(i) ? out[--left] : 0;
+}
+
+std::uint64_t hash_of(std::uint64_t key, std::uint64_t seed) noexcept {
+  return detail::hash_u64<detail::PlainOps>(key, detail::u64_seed_mask(seed));
+}
+
+std::uint64_t hash_of(std::string_view key, std::uint64_t seed) noexcept {
+  return detail::hash_of_bytes(key, seed);
 }
 
 std::string_view KeyBatch::bytes(std::size_t i) const noexcept {
