@@ -1,14 +1,49 @@
-# RocksDB: the target scbf_rocksdb. Debian's own CMake package asks for the development files of
-# everything that RocksDB was built with.
-find_path(SCBF_ROCKSDB_INCLUDE_DIR rocksdb/db.h)
-find_library(SCBF_ROCKSDB_LIBRARY rocksdb)
+# RocksDB: the target rocksdb_library::rocksdb_library. Debian's own CMake package asks for the
+# development files of everything that RocksDB was built with. A target RocksDB::rocksdb that is
+# there already is used.
+include(CheckCXXSourceCompiles)
+include(CMakePushCheckState)
 include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(rocksdb_library
-  REASON_FAILURE_MESSAGE "Debian: librocksdb-dev"
-  REQUIRED_VARS SCBF_ROCKSDB_LIBRARY SCBF_ROCKSDB_INCLUDE_DIR)
-if(rocksdb_library_FOUND AND NOT TARGET scbf_rocksdb)
-  add_library(scbf_rocksdb INTERFACE)
-  target_include_directories(scbf_rocksdb SYSTEM INTERFACE "${SCBF_ROCKSDB_INCLUDE_DIR}")
-  target_link_libraries(scbf_rocksdb INTERFACE "${SCBF_ROCKSDB_LIBRARY}")
+if(TARGET RocksDB::rocksdb)
+  set(scbf_rocksdb_found TRUE)
+else()
+  find_path(SCBF_ROCKSDB_INCLUDE_DIR rocksdb/db.h)
+  find_library(SCBF_ROCKSDB_LIBRARY rocksdb)
+  mark_as_advanced(SCBF_ROCKSDB_INCLUDE_DIR SCBF_ROCKSDB_LIBRARY)
+  set(scbf_rocksdb_found FALSE)
+  if(SCBF_ROCKSDB_INCLUDE_DIR AND SCBF_ROCKSDB_LIBRARY)
+    set(scbf_rocksdb_found TRUE)
+  endif()
 endif()
-mark_as_advanced(SCBF_ROCKSDB_INCLUDE_DIR SCBF_ROCKSDB_LIBRARY)
+set(scbf_rocksdb_problem "Debian: librocksdb-dev")
+if(scbf_rocksdb_found AND NOT TARGET rocksdb_library::rocksdb_library)
+  add_library(rocksdb_library::rocksdb_library INTERFACE IMPORTED)
+  if(TARGET RocksDB::rocksdb)
+    target_link_libraries(rocksdb_library::rocksdb_library INTERFACE RocksDB::rocksdb)
+  else()
+    target_include_directories(rocksdb_library::rocksdb_library INTERFACE "${SCBF_ROCKSDB_INCLUDE_DIR}")
+    target_link_libraries(rocksdb_library::rocksdb_library INTERFACE "${SCBF_ROCKSDB_LIBRARY}")
+  endif()
+endif()
+# The index derives from RocksDB's classes, which RocksDB's own release build makes impossible: it
+# leaves out what names a class at run time (-fno-rtti).
+if(scbf_rocksdb_found AND NOT TARGET RocksDB::rocksdb)
+  cmake_push_check_state(RESET)
+  set(CMAKE_REQUIRED_LIBRARIES rocksdb_library::rocksdb_library)
+  set(CMAKE_REQUIRED_FLAGS -std=c++20)
+  set(CMAKE_REQUIRED_QUIET TRUE)
+  check_cxx_source_compiles("
+    #include <rocksdb/env.h>
+    struct Log : rocksdb::Logger {
+      using Logger::Logv;
+      void Logv(const char*, va_list) override {}
+    };
+    int main() { Log log; }" SCBF_ROCKSDB_CAN_BE_DERIVED_FROM)
+  cmake_pop_check_state()
+  if(NOT SCBF_ROCKSDB_CAN_BE_DERIVED_FROM)
+    set(scbf_rocksdb_found FALSE)
+    set(scbf_rocksdb_problem "the RocksDB found cannot be derived from: build it with USE_RTTI=1")
+  endif()
+endif()
+find_package_handle_standard_args(rocksdb_library
+  REASON_FAILURE_MESSAGE "${scbf_rocksdb_problem}" REQUIRED_VARS scbf_rocksdb_found)

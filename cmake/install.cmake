@@ -15,6 +15,7 @@ if(scbf_with_index)
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY index/include/scbf DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(FILES cmake/Findrocksdb_library.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
 endif()
 install(EXPORT scbf-targets NAMESPACE scbf:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
 
@@ -26,8 +27,19 @@ install(FILES ${PROJECT_BINARY_DIR}/scbf-config.cmake ${PROJECT_BINARY_DIR}/scbf
   cmake/Findlibzstd.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
 
-# Relative to the file itself, so that an installed tree can be moved.
-file(RELATIVE_PATH SCBF_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+# Relative to the file itself, so that an installed tree can be moved; unless the folders are given
+# as absolute paths.
+set(SCBF_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  file(RELATIVE_PATH SCBF_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+  string(PREPEND SCBF_PC_PREFIX "\${pcfiledir}/")
+endif()
+foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
+  set(SCBF_PC_${folder} ${CMAKE_INSTALL_${folder}})
+  if(NOT IS_ABSOLUTE "${SCBF_PC_${folder}}")
+    string(PREPEND SCBF_PC_${folder} "\${prefix}/")
+  endif()
+endforeach()
 # Who links the static library links what it needs, too.
 get_target_property(SCBF_PC_PRIVATE scbf TYPE)
 if(SCBF_PC_PRIVATE STREQUAL "STATIC_LIBRARY")

@@ -7,6 +7,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/file_system.h>
 #include <rocksdb/listener.h>
+#include <rocksdb/version.h>
 
 #include <atomic>
 #include <chrono>
@@ -32,7 +33,12 @@ class KeptFiles {
   KeptFiles(const KeptFiles&) = delete;
   KeptFiles& operator=(const KeptFiles&) = delete;
   ~KeptFiles() {
-    if (status_.ok()) db_.EnableFileDeletions(false).PermitUncheckedError();
+    if (!status_.ok()) return;
+#if ROCKSDB_MAJOR >= 9  // others may still keep them, as until then `false` said
+    db_.EnableFileDeletions().PermitUncheckedError();
+#else
+    db_.EnableFileDeletions(false).PermitUncheckedError();
+#endif
   }
   const rocksdb::Status& status() const noexcept { return status_; }
 

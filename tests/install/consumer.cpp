@@ -8,7 +8,8 @@
 #include <vector>
 
 int main() {
-  static_assert(std::string_view(SCBF_VERSION).size() >= 5);
+  static_assert(std::string_view(SCBF_VERSION) == WANTED_VERSION);
+  if (scbf::version() != SCBF_VERSION) return 5;
   scbf::Filter filter(10'000, 0.01);
   std::vector<std::uint64_t> keys(10'000);
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i;

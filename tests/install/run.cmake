@@ -49,8 +49,8 @@ endif()
 execute_process(COMMAND ${pkg_config} --cflags --libs scbf OUTPUT_VARIABLE options
   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(options UNIX_COMMAND "${options}")
-must_run(${COMPILER} -std=c++20 ${CONSUMER_DIR}/consumer.cpp -o ${WORK_DIR}/by_pkg_config
-  ${options})
+must_run(${COMPILER} -std=c++20 "-DWANTED_VERSION=\"${VERSION}\"" ${CONSUMER_DIR}/consumer.cpp
+  -o ${WORK_DIR}/by_pkg_config ${options})
 must_run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${prefix}/${LIBDIR} ${WORK_DIR}/by_pkg_config)
 if(WITH_INDEX)
   execute_process(COMMAND ${pkg_config} --cflags --libs scbf-index OUTPUT_VARIABLE options
