@@ -20,6 +20,7 @@
 #include "local_index.hpp"
 #include "router.hpp"
 #include "scbf/detail/in_quotes.hpp"
+#include "scbf/detail/io_error.hpp"
 
 namespace scbf {
 
@@ -143,8 +144,12 @@ std::vector<StoredRegion> read_regions(const Store& store) {
 }
 
 Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes, Store::Open how) {
-  std::error_code none;
-  if (!std::filesystem::is_directory(path / kStore, none)) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path / kStore, error)) {
+    if (error && error != std::errc::no_such_file_or_directory &&
+        error != std::errc::not_a_directory) {
+      throw detail::io_error(path, "cannot open", error.value());
+    }
     throw IoError(fmt::format("{}: there is no index", detail::in_quotes(path.string())), ENOENT,
                   path.string());
   }

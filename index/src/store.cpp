@@ -119,19 +119,26 @@ struct Store::State {
     const std::string text =
         fmt::format("{}: cannot {}: {}", detail::in_quotes(path.string()), what, status.ToString());
     if (is_locked(status)) {
-      throw IoError(fmt::format(
-          "{}: {} has it open for writing, and only one can: close it there, or read beside it "
-          "(open_read_only; scbf index get, query, export, backup, stats, regions, check)",
-          detail::in_quotes(path.parent_path().string()),
-          status.ToString().find("current process") == std::string::npos ? "another process"
-                                                                         : "this process"));
+      const std::string index = path.parent_path().string();
+      throw IoError(
+          fmt::format(
+              "{}: {} has it open for writing, and only one can: close it there, or read beside it "
+              "(open_read_only; scbf index get, query, export, backup, stats, regions, check)",
+              detail::in_quotes(index),
+              status.ToString().find("current process") == std::string::npos ? "another process"
+                                                                             : "this process"),
+          EBUSY, index);
     }
     if (status.IsCorruption()) throw CorruptFile(text);
     if (status.IsShutdownInProgress()) {
       throw IoError(
           fmt::format("{}: cannot {}: RocksDB could not resume after an earlier error: close the "
                       "index and open it again; what was written is there",
-                      detail::in_quotes(path.string()), what));
+                      detail::in_quotes(path.string()), what),
+          ENOTRECOVERABLE, path.string());
+    }
+    if (status.IsIOError()) {
+      throw IoError(text, status.IsNoSpace() ? ENOSPC : EIO, path.string());
     }
     throw IoError(text);
   }
@@ -352,7 +359,8 @@ void Store::write(StoreBatch&& batch, bool sync) {
     const std::lock_guard lock(state.writing);
     if (state.errors->ever_stopped()) {
       throw IoError(fmt::format("{}: cannot write tables: another write failed: try again",
-                                detail::in_quotes(state.path.string())));
+                                detail::in_quotes(state.path.string())),
+                    EAGAIN, state.path.string());
     }
     const rocksdb::Status status = batch.state_->ingest();
     if (!status.ok()) state.errors->add();

@@ -165,6 +165,8 @@ TEST(SecondaryIndex, IsCreatedOnceAndOpenedOnce) {
       const std::string text = error.what();
       EXPECT_TRUE(text.starts_with("'" + path.string() + "': this process has it open")) << text;
       EXPECT_NE(text.find("open_read_only"), text.npos) << text;
+      EXPECT_EQ(error.error_number(), EBUSY);
+      EXPECT_EQ(error.path(), path.string());
     }
   }
   EXPECT_THROW(SecondaryIndex::create(path, people()), IoError);

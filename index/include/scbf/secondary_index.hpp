@@ -220,7 +220,8 @@ using RowSource = std::function<bool(Row& row)>;
 /// A full disk, an exceeded quota, a disk that fails: writes throw IoError, reads go on, nothing
 /// acknowledged is lost. Once the disk can be written again, the same call can be repeated: the
 /// first write mends the store. If the process ends before that, a write that threw may be
-/// found after all.
+/// found after all. If memory for the filters is short, a write throws std::bad_alloc or
+/// MembersFull, and its rows are not written.
 class SecondaryIndex {
  public:
   /// Creates an index with one region, on server 0. The directory must be empty or not exist; it is
@@ -286,8 +287,9 @@ class SecondaryIndex {
   /// it. The row and its index entries are written atomically.
   /// Cost: one read of the old row and one atomic write; a few hundred bytes of log per new value.
   void put(const Row& row);
-  /// Writes many rows as if one after another. Each atomic write covers at most 4,096 rows of one
-  /// region. If an error is thrown, the rows written before stay.
+  /// Writes many rows, with the result of putting one after another. Rows are written in the order
+  /// of their keys; each atomic write covers at most 4,096 rows of one region. If an error is
+  /// thrown, the writes before stay: repeat the whole call.
   WriteReport put(std::span<const Row> rows);
   /// Removes the row with this key. Returns whether there was one.
   bool remove(std::string_view key);
