@@ -167,7 +167,8 @@ class FilterBase {
   // ---- one key; in loops use batches, which are many times faster -----------------------------
 
   // On the host they cost little more than the wait for the key's cache lines (docs/performance.md,
-  // "Few keys"). On a device each is a batch of one key.
+  // "Few keys"). On a device each is a batch of one key. The first insertion into a loaded filter
+  // that grows counts the cells of its stages, in one pass on the calling thread.
 
   // An integer of another type is the same key as in a batch: signed ones are sign-extended.
   void insert(std::uint64_t key);
@@ -211,9 +212,12 @@ class FilterBase {
   // ---- files: docs/file_format.md. Each filter has load, map and read -------------------------
 
   /// Writes atomically: temporary file in the same directory, fsync, rename, fsync of the
-  /// directory. An existing file is replaced as a whole or not at all. Throws IoError, or
-  /// CorruptFile if the filter was mapped and its file then overwritten, so that its words cannot
-  /// be those of a filter.
+  /// directory. An existing file is replaced as a whole or not at all, and keeps its permissions;
+  /// of a link, the file that it leads to. One that may not be written is refused. A process that
+  /// is killed meanwhile leaves a temporary file, .scbf-*.tmp. Pipes and devices are written as
+  /// they are. Throws IoError: the old file is still there, unless the error says that the new one
+  /// is in place and only the directory could not be synced. Throws CorruptFile if the filter was
+  /// mapped and its file then overwritten, so that its words cannot be those of a filter.
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// The same bytes as save, to any sink.
   void write(const ByteSink& sink, const SaveOptions& options = {}) const;

@@ -10,6 +10,7 @@
 #include "filter/insertion.hpp"
 #include "filter/state.hpp"
 #include "kit/exact_fpr.hpp"
+#include "kit/executor.hpp"
 #include "kit/few_keys.hpp"
 
 namespace scbf {
@@ -72,7 +73,7 @@ std::uint64_t FilterState::contains(const KeyBatch& keys, std::uint8_t* out,
 
 void FilterState::insert_growing(std::uint64_t hash) {
   OwnStages own{*this};
-  Stage& stage = stages[stage_with_room(own, 0, {}, {})];
+  Stage& stage = stages[stage_with_room(own, 0, {}, kOnThisThread)];
   book_key(stage);
   stage.insert_one(hash);
 }

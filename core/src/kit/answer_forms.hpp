@@ -191,6 +191,5 @@ inline KeyBatch one(const std::uint64_t& key) { return std::span<const std::uint
 inline KeyBatch one(const std::string_view& key) {
   return std::span<const std::string_view>(&key, 1);
 }
-inline constexpr BatchOptions kOnThisThread{.threads = 1, .path = Path::direct};
 
 }  // namespace scbf

@@ -10,6 +10,9 @@
 
 namespace scbf {
 
+/// For what may not start threads, being a small part of something else.
+inline constexpr BatchOptions kOnThisThread{.threads = 1, .path = Path::direct};
+
 /// Runs tasks in the calling thread's oneTBB arena (the default arena if it is in none).
 const Executor& default_executor() noexcept;
 
