@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs batches in a caller's oneTBB arena. Opt-in: the only public header that includes oneTBB.
+// Runs batches in a caller's oneTBB arena. Opt-in: the only public header that includes oneTBB. Who
+// includes it links oneTBB, too (CMake: TBB::tbb).
 #pragma once
 
 #include <oneapi/tbb/parallel_for.h>
