@@ -67,8 +67,9 @@ std::optional<std::string> state_error(const scbf::BankState& state, const Words
       const auto& [level, slot] = own[s];
       ++stages[level];
       const bool is_first = level == &state.first;
-      const std::uint32_t owner = is_first ? slot : level->owners.at(slot);
-      if (is_first != (s == 0) || owner != m || !level->has(slot)) {
+      if (!level->has(slot)) return fmt::format("stage {} of member {}: there is none", s, m);
+      const std::uint32_t owner = is_first ? slot : level->owner(slot);
+      if (is_first != (s == 0) || owner != m) {
         return fmt::format("stage {} of member {} is not where it should be", s, m);
       }
     }
@@ -78,8 +79,9 @@ std::optional<std::string> state_error(const scbf::BankState& state, const Words
       return fmt::format("{} stages of index {}, members have {}", level.size, level.index,
                          stages[&level]);
     }
-    for (std::uint32_t slot = 0; slot < level.owners.size(); ++slot) {
-      if (level.has(slot) == (level.owners[slot] == scbf::kNoMember)) {
+    const bool has_owners = &level != &state.first;
+    for (std::uint32_t slot = 0; has_owners && slot < level.slots(); ++slot) {
+      if (level.has(slot) == (level.owner(slot) == scbf::kNoMember)) {
         return fmt::format("stages of index {}: slot {} has a stage or an owner, not both",
                            level.index, slot);
       }

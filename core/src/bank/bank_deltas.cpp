@@ -110,7 +110,7 @@ void BankState::apply(std::uint32_t member, const Delta& delta, const BatchOptio
     }
   }
   for (const StageSlot& stage : added) {
-    stage.level->owners[stage.slot] = member;
+    stage.level->own(stage.slot, member);
     changed.stages.push_back(stage);
   }
   changed.metadata = std::move(message.head->metadata);

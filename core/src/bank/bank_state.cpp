@@ -60,8 +60,6 @@ void BankState::drop_empty_levels() noexcept {
 
 std::vector<std::uint32_t> BankState::put_in(Level& level, std::vector<Stage> stages,
                                              const BatchOptions& options) {
-  const std::size_t most = level.slots() + stages.size();
-  level.owners.resize(std::max(level.owners.size(), most), kNoMember);
   std::vector<std::uint32_t> slots = level.free_slots(stages.size());
   level.add(std::move(stages), slots, options);
   return slots;
@@ -77,10 +75,7 @@ void BankState::blank(std::span<const StageSlot> stages, const BatchOptions& opt
 }
 
 void BankState::take_later(std::span<const StageSlot> stages, std::vector<Stage>& taken) noexcept {
-  for (const StageSlot& stage : stages) {
-    taken.push_back(stage.level->take(stage.slot));
-    stage.level->owners[stage.slot] = kNoMember;
-  }
+  for (const StageSlot& stage : stages) taken.push_back(stage.level->take(stage.slot));
   drop_empty_levels();
 }
 
@@ -193,7 +188,7 @@ void BankState::Newcomers::settle(std::span<FilterState* const> filters,
 void BankState::Newcomers::give(std::size_t i, std::uint32_t member) noexcept {
   members[i].stages.front().slot = member;
   for (const StageSlot& stage : std::span(members[i].stages).subspan(1)) {
-    stage.level->owners[stage.slot] = member;
+    stage.level->own(stage.slot, member);
   }
   of.members[member] = std::move(members[i]);
   members[i].stages.clear();
@@ -374,7 +369,8 @@ void add_answers(const Level& level, const std::uint64_t* hashes, std::size_t n,
         std::uint64_t word = 0;
         std::memcpy(&word, row + b, std::min(row_bytes - b, sizeof word));
         for (; word != 0; word &= word - 1) {
-          const std::uint32_t owner = level.owners[8 * b + lowest_bit(word)];
+          const std::uint32_t owner =
+              level.owner(static_cast<std::uint32_t>(8 * b) + lowest_bit(word));
           if (owner == kNoMember) continue;
           answer[owner / 8] = static_cast<std::uint8_t>(answer[owner / 8] | 1u << owner % 8);
         }

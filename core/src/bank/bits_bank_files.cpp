@@ -144,7 +144,6 @@ std::unique_ptr<BankState> make_bank_of_bits(BitsHeader&& header, const Backend&
       new BankState{header.growth, header.seed, &backend, Cell::bit, level_of(0)});
   for (std::size_t i = 1; i < header.levels.size(); ++i) {
     bank->later.push_back(std::make_unique<Level>(level_of(i)));
-    bank->later.back()->owners.assign(header.levels[i].slots, kNoMember);
   }
   if (!header.members.empty()) bank->members.resize(header.members.back().number + std::size_t{1});
   for (rows_format::Member& member : header.members) {
@@ -158,7 +157,7 @@ std::unique_ptr<BankState> make_bank_of_bits(BitsHeader&& header, const Backend&
       bits.keys_removed = stage.keys_removed;
       bits.metadata = std::move(stage.metadata);
       level.adopt(stage.slot, std::move(bits));
-      if (stage.level != 0) level.owners[stage.slot] = member.number;
+      if (stage.level != 0) level.own(stage.slot, member.number);
       made.stages.push_back({&level, stage.slot});
     }
     made.metadata = std::move(member.metadata);

@@ -133,9 +133,8 @@ void BankState::add_stage(std::uint32_t member, std::uint32_t index) {
   stages.reserve(stages.size() + 1);
   Level& level = later_level(index);
   try {
-    level.owners.resize(std::max<std::size_t>(level.owners.size(), level.slots() + 1), kNoMember);
     const std::uint32_t slot = level.add();
-    level.owners[slot] = member;
+    level.own(slot, member);
     stages.push_back({&level, slot});
   } catch (...) {
     drop_empty_levels();

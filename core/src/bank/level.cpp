@@ -66,8 +66,8 @@ Level::Level(const Level& other, Cell of_copy, const Backend& on, MemberRows wit
       rows(std::move(with_rows)),
       size(other.size),
       lowest_free(other.lowest_free),
-      owners(other.owners),
-      always(other.always) {
+      always(other.always),
+      owners_(other.owners_) {
   const auto copied = [&](const std::optional<Stage>& stage) -> std::optional<Stage> {
     if (!stage || cell == Cell::counter) return stage;
     return bits_without_words(*stage, on);
@@ -131,6 +131,7 @@ std::vector<std::uint32_t> Level::free_slots(std::size_t n) const {
 std::uint32_t Level::add() {
   const std::uint32_t slot = free_slots(1).front();
   make_room(slot + std::size_t{1}, {});
+  room_for_owners(slot + std::size_t{1});
   Stage stage = Stage::empty(shape, index, seed, *backend);
   if (slot == stages.size()) stages.emplace_back();
   stages[slot] = std::move(stage);  // its column is zero: see take
@@ -148,6 +149,7 @@ void Level::add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slo
   }
   const std::size_t most = std::max<std::size_t>(stages.size(), slots.back() + std::size_t{1});
   stages.reserve(most);
+  room_for_owners(most);
   make_room(slots.back() + std::size_t{1}, options);  // nothing fails from here on
   stages.resize(most);
   rows.rebuild(*kernels, cell, columns, options);
@@ -160,6 +162,7 @@ void Level::add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slo
 }
 
 void Level::adopt(std::uint32_t slot, Stage stage) {
+  room_for_owners(slot + std::size_t{1});
   if (slot >= stages.size()) stages.resize(slot + std::size_t{1});
   stages[slot] = std::move(stage);
   ++size;
@@ -183,6 +186,7 @@ void Level::blank(std::uint32_t slot, const BatchOptions& options) noexcept {
 Stage Level::take(std::uint32_t slot) noexcept {
   Stage stage = std::move(at(slot));
   stages[slot].reset();
+  owners_[slot] = kNoMember;
   set_always(slot, false);
   --size;
   lowest_free = std::min<std::size_t>(lowest_free, slot);

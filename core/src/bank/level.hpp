@@ -61,9 +61,6 @@ struct Level {
   std::vector<std::optional<Stage>> stages = {};  ///< by slot
   std::size_t size = 0;                           ///< number of stages
   std::size_t lowest_free = 0;                    ///< no slot below it is free
-  /// By slot: the member that owns the stage, or kNoMember, in which case answers leave its bit
-  /// out. Used in later levels only; in the first level the slot is the member's number.
-  std::vector<std::uint32_t> owners = {};
   std::vector<std::uint8_t> always =
       {};  ///< a row, of rows.stride() bytes at least: the slots that are in every answer
   // For mapped rows only, which may be damaged.
@@ -79,8 +76,13 @@ struct Level {
   }
   Stage& at(std::uint32_t slot) noexcept { return *stages[slot]; }
   const Stage& at(std::uint32_t slot) const noexcept { return *stages[slot]; }
+  /// The member that owns a stage, or kNoMember, in which case answers leave its bit out. Used in
+  /// later levels only; in the first level the slot is the member's number.
+  std::uint32_t owner(std::uint32_t slot) const noexcept { return owners_[slot]; }
+  void own(std::uint32_t slot, std::uint32_t member) noexcept { owners_[slot] = member; }
 
   // ---- stages come and go ---------------------------------------------------------------------
+  // A stage that comes in has no owner yet.
 
   /// Makes room for this many slots in the rows.
   void reserve(std::uint32_t capacity, const BatchOptions& options);
@@ -135,6 +137,10 @@ struct Level {
 
  private:
   Level(const Level& other, Cell of_copy, const Backend& on, MemberRows with_rows);
+  /// Makes room for the owners of this many slots. Throws std::bad_alloc, changing nothing.
+  void room_for_owners(std::size_t slots) {
+    owners_.resize(std::max(owners_.size(), slots), kNoMember);
+  }
   /// For bits, frees the words, now that the rows have them.
   void keep_rows_only(Stage& stage) const noexcept {
     if (cell == Cell::bit) stage.store.reset();
@@ -153,6 +159,8 @@ struct Level {
   ChangeCounts change(Change what, std::uint32_t slot, const KeyBatch& keys,
                       std::span<std::uint8_t> verdicts, MarkTimes* marks,
                       const BatchOptions& options);
+
+  std::vector<std::uint32_t> owners_ = {};  ///< by slot; at least as many as stages
 };
 
 }  // namespace scbf
