@@ -14,8 +14,6 @@ namespace scbf {
 
 namespace {
 
-bool is_blocks(const Geometry& geometry) noexcept { return geometry.in_blocks(); }
-
 std::uint64_t bytes_of(std::span<const ConstFilterArrays> filters) noexcept {
   std::uint64_t bytes = 0;
   for (const ConstFilterArrays& filter : filters) bytes += filter.view.geometry.bytes();
@@ -131,14 +129,11 @@ Choice choose_bulk(const Geometry& geometry, const BatchOptions& options) noexce
 Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t keys,
                      const BatchOptions& options) noexcept {
   const bool automatic = options.path == Path::automatic;
-  if (filters.size() == 1) {
-    return choose(Operation::lookup, filters[0].view.geometry, keys, options);
-  }
   const unsigned threads = thread_count(options);
   Choice choice = {Way::direct, threads, {.answers = true, .hashes = false, .index = false}};
   if (options.path == Path::direct) return choice;
   const bool blocks = std::ranges::all_of(
-      filters, [](const ConstFilterArrays& filter) { return is_blocks(filter.view.geometry); });
+      filters, [](const ConstFilterArrays& filter) { return filter.view.geometry.in_blocks(); });
   if (!blocks) {
     if (!automatic) choice.way = Way::one_by_one;
     return choice;

@@ -38,7 +38,7 @@ double lines_per_array(const Geometry& geometry) noexcept;
 std::size_t scratch_for(Operation operation, const Geometry& geometry,
                         const BatchOptions& options) noexcept;
 
-/// Chooses for a lookup in one filter or more.
+/// Chooses for a lookup in several filters.
 Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t keys,
                      const BatchOptions& options) noexcept;
 /// Chooses for one filter: direct or by_position. If `enough` is not 0, either may be faster, and

@@ -11,9 +11,9 @@
 
 namespace scbf {
 
-/// As Backend::contains. `choice` comes from choose_lookup. For a single filter it throws nothing:
-/// if there is no memory for partitions, it goes the direct way and sets choice.way to that. For
-/// several it throws std::bad_alloc.
+/// As Backend::contains. For a single filter, `choice` comes from choose, and it throws nothing: if
+/// there is no memory for partitions, it goes the direct way and sets choice.way to that. For
+/// several, `choice` comes from choose_lookup, and it throws std::bad_alloc.
 std::uint64_t look_up(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                       std::uint8_t* out, Choice& choice, const BatchOptions& options);
 /// As Backend::count. Throws std::bad_alloc.

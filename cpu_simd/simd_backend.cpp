@@ -87,8 +87,10 @@ class SimdBackend final : public Backend {
       return contains_few(filters, keys, key_by_key(filters[0].geometry), out);
     }
     return with_arrays(filters, keys, out, [&](std::span<const ConstFilterArrays> arrays) {
-      Choice choice = choose_lookup(arrays, keys.size(), options);
-      if (arrays.size() > 1) return look_up(arrays, keys, out, choice, options);
+      if (arrays.size() > 1) {
+        Choice choice = choose_lookup(arrays, keys.size(), options);
+        return look_up(arrays, keys, out, choice, options);
+      }
       std::uint64_t hits = 0;
       run_faster(Operation::lookup, filters[0].geometry, keys, options,
                  [&](std::size_t first, const KeyBatch& some, Choice& way) {
