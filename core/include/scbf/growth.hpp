@@ -73,6 +73,11 @@ struct StageShape {
   /// `fpr`.
   std::uint64_t full_at;
 
+  /// The same shape with other cells.
+  constexpr StageShape with(Cell cell) const noexcept {
+    return {geometry.with(cell), fpr, full_at};
+  }
+
   friend bool operator==(const StageShape&, const StageShape&) = default;
 };
 

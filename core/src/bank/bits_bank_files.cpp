@@ -150,9 +150,7 @@ std::unique_ptr<BankState> make_bank_of_bits(BitsHeader&& header, const Backend&
     BankState::Member& made = bank->members[member.number];
     for (rows_format::Stage& stage : member.stages) {
       Level& level = stage.level == 0 ? bank->first : *bank->later[stage.level - 1];
-      StageShape shape = level.shape;
-      shape.geometry = shape.geometry.with(Cell::bit);
-      Stage bits(shape, level.index, header.seed, backend, nullptr);
+      Stage bits(level.shape.with(Cell::bit), level.index, header.seed, backend, nullptr);
       bits.keys_inserted = stage.keys_inserted;
       bits.keys_removed = stage.keys_removed;
       bits.metadata = std::move(stage.metadata);
@@ -181,8 +179,7 @@ FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& mem
                 .since = {}};
   for (const rows_format::Stage& stage : member.stages) {
     const rows_format::Level& level = header.levels[stage.level];
-    StageShape shape = level.shape;
-    shape.geometry = shape.geometry.with(Cell::bit);
+    const StageShape shape = level.shape.with(Cell::bit);
     info.stages.push_back({.shape = shape,
                            .index = level.index,
                            .version = bank_format::kBitsVersion,

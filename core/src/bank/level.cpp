@@ -31,9 +31,7 @@ constexpr std::size_t kTimedKeys = 256;
 
 /// What is known of the bits of a stage, without the bits.
 Stage bits_without_words(const Stage& stage, const Backend& on) {
-  StageShape shape = stage.shape;
-  shape.geometry = shape.geometry.with(Cell::bit);
-  Stage bits(shape, stage.index, stage.seed, on, nullptr);
+  Stage bits(stage.shape.with(Cell::bit), stage.index, stage.seed, on, nullptr);
   bits.take_records_of(stage);
   return bits;
 }
@@ -86,7 +84,7 @@ void Level::drop_counters(const Backend& on) noexcept {
   kernels = &on.rows();
   for (std::optional<Stage>& stage : stages) {
     if (!stage) continue;
-    stage->shape.geometry = stage->shape.geometry.with(Cell::bit);
+    stage->shape = stage->shape.with(Cell::bit);
     stage->use(on);
     stage->store.reset();
   }

@@ -96,7 +96,7 @@ FilterRead read_filter(Input& input, const Backend& backend, Cell cell, Get get)
     }
     stored = stage.header.geometry.cell();
     std::unique_ptr<CounterStore> store = get(part, stage);
-    stage.shape.geometry = stage.shape.geometry.with(cell);
+    stage.shape = stage.shape.with(cell);
     stages.push_back(make_stage(stage, std::move(store), backend));
     stages.back().metadata = std::move(stage.header.metadata);
   });

@@ -124,8 +124,7 @@ StageShape shape_of(const StageHeader& header, const Entry& entry, const Growth&
     if (said.fpr == fpr || !is_close(said.fpr, fpr)) return said;
   }
   try {
-    StageShape here = growth.stage(entry.index);
-    here.geometry = here.geometry.with(said.geometry.cell());
+    const StageShape here = growth.stage(entry.index).with(said.geometry.cell());
     if (is_close(said, here)) return here;
   } catch (const InvalidArgument&) {  // the growth has no such stage
   }

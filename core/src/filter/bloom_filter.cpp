@@ -16,8 +16,7 @@ namespace {
 
 /// The bits of a stage of counters, on a backend that works on bits.
 Stage bits_of(const Stage& counters, const Backend& on, const BatchOptions& options) {
-  StageShape shape = counters.shape;
-  shape.geometry = shape.geometry.with(Cell::bit);
+  const StageShape shape = counters.shape.with(Cell::bit);
   Stage bits(shape, counters.index, counters.seed, on, on.allocate(shape.geometry.words()));
   if (counters.backend->memory() == on.memory()) {
     on.project(bits.view(), counters.view(), options);

@@ -25,9 +25,7 @@ std::optional<std::string> MemberFit::misfit(const Growth& growth, std::uint64_t
   }
   const auto fits = [&](const StageOfGrowth& stage) {
     try {
-      StageShape counters = stage.shape;
-      counters.geometry = counters.geometry.with(Cell::counter);
-      return is_close(counters, shape(stage.index));
+      return is_close(stage.shape.with(Cell::counter), shape(stage.index));
     } catch (const InvalidArgument&) {  // the growth has no such stage
       return false;
     }

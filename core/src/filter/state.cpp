@@ -22,9 +22,7 @@ void FilterState::throw_read_only() {
 }
 
 Stage FilterState::make_stage(std::uint32_t index) const {
-  StageShape shape = growth.stage(index);
-  shape.geometry = shape.geometry.with(cell);
-  return Stage::empty(shape, index, seed, *backend);
+  return Stage::empty(growth.stage(index).with(cell), index, seed, *backend);
 }
 
 void check_supports(const Backend& backend, Cell cell) {
