@@ -148,9 +148,13 @@ class Geometry {
   constexpr std::uint64_t slice_stride_words() const noexcept {
     return slice_stride() / cells_per_word();
   }
+  /// In blocks only: slices of a block, 8, or 4 for ranked.
+  constexpr std::uint32_t slices_per_block() const noexcept {
+    return layout_ == Layout::ranked ? kRankedSlices : kWordsPerBlock;
+  }
   /// In blocks only: counters in a block, over all its slices: 128, or 4·S for ranked.
   constexpr std::uint64_t cells_per_block() const noexcept {
-    return (layout_ == Layout::ranked ? kRankedSlices : kWordsPerBlock) * positions_;
+    return slices_per_block() * positions_;
   }
   /// In blocks only: bits of memory from the start of one block to the start of the next: 512, or
   /// in a filter of bits one for each counter.

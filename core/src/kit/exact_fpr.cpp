@@ -60,7 +60,7 @@ double exact_fpr(const Geometry& geometry, const std::uint64_t* words) noexcept 
   }
   // A key picks a block in each group, and there a position in each slice.
   const std::uint64_t blocks = geometry.blocks_per_group();
-  const unsigned slices = geometry.probes() / geometry.groups();
+  const unsigned slices = geometry.slices_per_block();
   for (std::uint64_t group = 0; group < geometry.groups(); ++group) {
     double claimed = 0;
     for (std::uint64_t block = group * blocks; block < (group + 1) * blocks; ++block) {

@@ -141,7 +141,7 @@ SCBF_INLINE bool holds_bits(const Geometry& geometry, const std::uint64_t* words
     all &= detail::bit_at(load_word(words + bit.word), bit.shift);
   };
   // Within a block without a branch, since it cannot be predicted which bit is missing.
-  const std::uint32_t at_once = geometry.in_blocks() ? geometry.probes() / geometry.groups() : 1;
+  const std::uint32_t at_once = geometry.in_blocks() ? geometry.slices_per_block() : 1;
   for (std::uint32_t i = 0; i < geometry.probes() && all; i += at_once) {
     for (std::uint32_t j = 0; j < at_once; ++j) look(detail::probe(geometry, hash, i + j));
   }

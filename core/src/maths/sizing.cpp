@@ -230,7 +230,7 @@ double estimate_covariance(const Geometry& geometry, double common) {
   const double one_slice = m * (std::expm1(x) - x);
   if (geometry.layout() == Layout::split) return one_slice / geometry.probes();
   const double per_block = geometry.positions();
-  const double together = geometry.probes() / geometry.groups();  // slices of a block
+  const double together = geometry.slices_per_block();
   const double two_slices = m * (per_block * std::expm1(x / per_block) - x);
   return (one_slice + (together - 1) * two_slices) / geometry.probes();
 }
@@ -267,9 +267,8 @@ double lost_per_false_removal(const Geometry& geometry, double n) {
     const double load = n / static_cast<double>(geometry.counters_per_slice());
     return load > 0 ? geometry.probes() * load / std::expm1(load) : geometry.probes();
   }
-  const std::uint32_t groups = geometry.groups();
-  return groups * lost_in_block(n / static_cast<double>(geometry.blocks_per_group()),
-                                geometry.probes() / groups, geometry.positions());
+  return geometry.groups() * lost_in_block(n / static_cast<double>(geometry.blocks_per_group()),
+                                           geometry.slices_per_block(), geometry.positions());
 }
 
 double hash_collision_fpr(double n) {
