@@ -87,8 +87,6 @@ class RemovalWindow {
   /// Turns these answers into verdicts.
   void take_answers(std::size_t filter) noexcept;
 
-  std::size_t filters() const noexcept { return filters_.size(); }
-  std::size_t keys() const noexcept { return keys_; }
   /// A Removal for each key appended.
   std::span<const std::uint8_t> verdicts() const noexcept {
     return std::span(verdicts_).first(keys_);
