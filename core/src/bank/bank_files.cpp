@@ -105,8 +105,7 @@ BankFileInfo read_bank_info(Input& input, std::vector<std::byte> first, bool ver
   std::vector<MemberFileInfo> members;
   BankHeader header =
       read_members(input, std::move(first), [&](Input& part, const bank_format::Entry& member) {
-        std::uint64_t checksum = 0;
-        FileInfo info = read_info(part, verify, checksum);
+        auto [info, checksum] = read_info(part, read_fixed_bytes(part), verify);
         if (info.is_delta || info.cell() == Cell::bit) throw Incompatible("not counters");
         MemberHead head{checksum, info.compressed ? Payload::packed : Payload::plain, info.growth,
                         info.seed, stages_of_growth(info.stages)};
@@ -135,7 +134,9 @@ AnyFileInfo read_any_info(const std::filesystem::path& path, bool verify) {
   FileInput file(path);
   std::vector<std::byte> first = read_fixed_bytes(file.input);
   if (bank_format::is_bank(first)) return read_bank_info(file.input, std::move(first), verify);
-  return read_info(file.input, std::move(first), verify);
+  FileInfo info = read_info(file.input, std::move(first), verify).info;
+  check_end(file.input);
+  return info;
 }
 
 }  // namespace

@@ -219,8 +219,16 @@ StageFileInfo info_of(const StageHead& stage, std::uint64_t stored_bytes) {
           .changes = header.changes};
 }
 
-FileInfo read_info(Input& input, std::vector<std::byte> first, bool verify,
-                   std::uint64_t& header_checksum) {
+FileInfo read_info(const std::filesystem::path& path, bool verify) {
+  FileInput file(path);
+  FileInfo info = read_info(file.input, read_fixed_bytes(file.input), verify).info;
+  check_end(file.input);
+  return info;
+}
+
+}  // namespace
+
+InfoRead read_info(Input& input, std::vector<std::byte> first, bool verify) {
   std::vector<StageFileInfo> stages;
   FileHead head = read_stages(input, std::move(first), [&](Input& part, StageHead&& stage) {
     const std::uint64_t begin = part.position();
@@ -231,35 +239,17 @@ FileInfo read_info(Input& input, std::vector<std::byte> first, bool verify,
     }
     stages.push_back(info_of(stage, part.position() - begin));
   });
-  header_checksum = head.checksum;
-  return {.version = head.version,
-          .growth = head.growth,
-          .seed = head.seed,
-          .stages = std::move(stages),
-          .file_bytes = head.file_bytes,
-          .metadata = std::move(head.metadata),
-          .is_delta = head.content == Content::delta,
-          .compressed = head.payload == Payload::packed,
-          .epoch = head.epoch,
-          .since = head.since};
-}
-
-FileInfo read_info(const std::filesystem::path& path, bool verify) {
-  FileInput file(path);
-  return read_info(file.input, read_fixed_bytes(file.input), verify);
-}
-
-}  // namespace
-
-FileInfo read_info(Input& input, bool verify, std::uint64_t& header_checksum) {
-  return read_info(input, read_fixed_bytes(input), verify, header_checksum);
-}
-
-FileInfo read_info(Input& input, std::vector<std::byte> first, bool verify) {
-  std::uint64_t checksum = 0;
-  FileInfo info = read_info(input, std::move(first), verify, checksum);
-  check_end(input);
-  return info;
+  FileInfo info{.version = head.version,
+                .growth = head.growth,
+                .seed = head.seed,
+                .stages = std::move(stages),
+                .file_bytes = head.file_bytes,
+                .metadata = std::move(head.metadata),
+                .is_delta = head.content == Content::delta,
+                .compressed = head.payload == Payload::packed,
+                .epoch = head.epoch,
+                .since = head.since};
+  return {std::move(info), head.checksum};
 }
 
 void FilterBase::write(const ByteSink& sink, const SaveOptions& options) const {

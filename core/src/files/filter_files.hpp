@@ -21,10 +21,13 @@ struct FilterRead {
 /// Reads a filter of these cells from the input's position on. Throws CorruptFile or Incompatible.
 FilterRead read_filter(Input& input, const Backend& backend, Cell cell);
 
-/// What the headers of a filter say, from the input's position on; payloads are verified or
-/// skipped. Sets `header_checksum` to that of the first header. Throws CorruptFile or Incompatible.
-FileInfo read_info(Input& input, bool verify, std::uint64_t& header_checksum);
-/// The same for a whole file of which read_fixed_bytes has returned `first`.
-FileInfo read_info(Input& input, std::vector<std::byte> first, bool verify);
+/// What the headers of a filter say, and the checksum of the first.
+struct InfoRead {
+  FileInfo info;
+  std::uint64_t header_checksum;
+};
+/// `first` is what read_fixed_bytes has returned; payloads are verified or skipped. Throws
+/// CorruptFile or Incompatible.
+InfoRead read_info(Input& input, std::vector<std::byte> first, bool verify);
 
 }  // namespace scbf
