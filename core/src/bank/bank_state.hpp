@@ -72,6 +72,8 @@ struct BankState {
   void drop_counters(const Backend& on) noexcept;
 
   const Member& at(std::uint32_t member) const;
+  /// The levels, the first one first.
+  Level& level(std::size_t i) noexcept { return i == 0 ? first : *later[i - 1]; }
   /// As operator== of the banks.
   bool equals(const BankState& other) const;
 

@@ -130,13 +130,12 @@ class LevelsReader {
   std::uint64_t chunk_ = 0;  // number of its first
 };
 
-/// Makes a bank from a header and the rows that `rows_of(i)` returns for level i, in order.
-template <class RowsOf>
+/// Makes a bank from a header and the rows of its levels.
 std::unique_ptr<BankState> make_bank_of_bits(BitsHeader&& header, const Backend& backend,
-                                             RowsOf rows_of) {
+                                             std::vector<MemberRows> rows) {
   const auto level_of = [&](std::size_t i) {
     const rows_format::Level& from = header.levels[i];
-    Level level(from.index, from.shape, header.seed, backend, rows_of(i), Cell::bit);
+    Level level(from.index, from.shape, header.seed, backend, std::move(rows[i]), Cell::bit);
     level.stages.reserve(from.slots);
     return level;
   };
@@ -149,7 +148,7 @@ std::unique_ptr<BankState> make_bank_of_bits(BitsHeader&& header, const Backend&
   for (rows_format::Member& member : header.members) {
     BankState::Member& made = bank->members[member.number];
     for (rows_format::Stage& stage : member.stages) {
-      Level& level = stage.level == 0 ? bank->first : *bank->later[stage.level - 1];
+      Level& level = bank->level(stage.level);
       Stage bits(level.shape.with(Cell::bit), level.index, header.seed, backend, nullptr);
       bits.keys_inserted = stage.keys_inserted;
       bits.keys_removed = stage.keys_removed;
@@ -192,6 +191,42 @@ FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& mem
   return info;
 }
 
+/// The header of a bank, with checksums where rows are plain.
+BitsHeader header_of_bits(const BankState& bank, std::span<const Level* const> levels,
+                          const SaveOptions& options) {
+  BitsHeader header{.growth = bank.growth,
+                    .seed = bank.seed,
+                    .metadata = bank.metadata,
+                    .payload = options.compress ? Payload::packed : Payload::plain};
+  for (const Level* const level : levels) {
+    header.levels.push_back(level_in_file(*level));
+    if (header.packed()) continue;
+    std::vector<std::uint64_t>& checksums = header.levels.back().chunk_checksums;
+    if (bank.read_only()) {  // check_mapped_rows compares them
+      checksums = level->chunk_checksums;
+      continue;
+    }
+    for_each_chunk_of_rows(level->rows, [&](std::uint64_t, std::span<const std::uint64_t> chunk) {
+      checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
+    });
+  }
+  for (std::uint32_t number = 0; number < bank.first.slots(); ++number) {
+    if (!bank.first.has(number)) continue;
+    const BankState::Member& member = bank.members[number];
+    header.members.push_back(
+        {number, bank.first.is_always(number), {}, member.metadata, member.epoch});
+    for (const BankState::StageSlot& at : member.stages) {
+      const Stage& stage = at.stage();
+      const auto level = std::ranges::find(levels, at.level) - levels.begin();
+      header.members.back().stages.push_back({static_cast<std::uint32_t>(level), at.slot,
+                                              stage.keys_inserted, stage.keys_removed,
+                                              stage.metadata});
+    }
+  }
+  header.lay_out();
+  return header;
+}
+
 }  // namespace
 
 std::unique_ptr<BankState> read_bank_of_bits(Input& input, std::vector<std::byte> first,
@@ -208,8 +243,8 @@ std::unique_ptr<BankState> read_bank_of_bits(Input& input, std::vector<std::byte
       return rows.back().words().subspan(word, count);
     });
   }
-  std::unique_ptr<BankState> bank = make_bank_of_bits(
-      std::move(file.header), backend, [&](std::size_t i) { return std::move(rows[i]); });
+  std::unique_ptr<BankState> bank =
+      make_bank_of_bits(std::move(file.header), backend, std::move(rows));
   bank->reserve(options.capacity);
   return bank;
 }
@@ -232,10 +267,10 @@ std::unique_ptr<BankState> map_bank_of_bits(FileInput& file, std::vector<std::by
   for (rows_format::Level& level : read.header.levels) {
     checksums.push_back(std::move(level.chunk_checksums));
   }
-  std::unique_ptr<BankState> bank = make_bank_of_bits(
-      std::move(read.header), backend, [&](std::size_t i) { return std::move(rows[i]); });
+  std::unique_ptr<BankState> bank =
+      make_bank_of_bits(std::move(read.header), backend, std::move(rows));
   for (std::size_t i = 0; i < checksums.size(); ++i) {
-    Level& level = i == 0 ? bank->first : *bank->later[i - 1];
+    Level& level = bank->level(i);
     level.present = std::move(reader.used()[i]);
     level.chunk_checksums = std::move(checksums[i]);
   }
@@ -276,38 +311,9 @@ BankFileInfo read_bits_info(Input& input, std::vector<std::byte> first, bool ver
 }
 
 void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const ByteSink& sink) {
-  BitsHeader header{.growth = bank.growth,
-                    .seed = bank.seed,
-                    .metadata = bank.metadata,
-                    .payload = options.compress ? Payload::packed : Payload::plain};
   const std::vector<const Level*> levels = levels_of(bank);
-  for (const Level* const level : levels) {
-    header.levels.push_back(level_in_file(*level));
-    if (header.packed()) continue;
-    std::vector<std::uint64_t>& checksums = header.levels.back().chunk_checksums;
-    if (bank.read_only()) {  // check_mapped_rows compares them
-      checksums = level->chunk_checksums;
-      continue;
-    }
-    for_each_chunk_of_rows(level->rows, [&](std::uint64_t, std::span<const std::uint64_t> chunk) {
-      checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
-    });
-  }
-  for (std::uint32_t number = 0; number < bank.first.slots(); ++number) {
-    if (!bank.first.has(number)) continue;
-    const BankState::Member& member = bank.members[number];
-    header.members.push_back(
-        {number, bank.first.is_always(number), {}, member.metadata, member.epoch});
-    for (const BankState::StageSlot& at : member.stages) {
-      const Stage& stage = at.stage();
-      const auto level = std::ranges::find(levels, at.level) - levels.begin();
-      header.members.back().stages.push_back({static_cast<std::uint32_t>(level), at.slot,
-                                              stage.keys_inserted, stage.keys_removed,
-                                              stage.metadata});
-    }
-  }
+  const BitsHeader header = header_of_bits(bank, levels, options);
   check_mapped_rows(bank);
-  header.lay_out();
   const std::vector<std::byte> bytes = rows_format::encode_header(header);
   const std::uint64_t checksum = file_format::checksum_in(bytes);
   sink(bytes);
