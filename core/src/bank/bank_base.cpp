@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "bank/bank_state.hpp"
-#include "bank/member_answers.hpp"
 
 namespace scbf {
 
@@ -54,9 +53,11 @@ BankReport BankBase::find(const KeyBatch& keys, MemberLists& lists,
                           const BatchOptions& options) const {
   return state_->find(keys, lists, options);
 }
-std::vector<std::uint32_t> BankBase::find(std::uint64_t key) const { return find_one(*this, key); }
+std::vector<std::uint32_t> BankBase::find(std::uint64_t key) const {
+  return state_->find_one(std::span(&key, 1));
+}
 std::vector<std::uint32_t> BankBase::find(std::string_view key) const {
-  return find_one(*this, key);
+  return state_->find_one(std::span(&key, 1));
 }
 
 // ---- the whole ----------------------------------------------------------------------------------

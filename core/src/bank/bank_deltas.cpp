@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deltas applied to the members of a bank of bits: only the bits that changed, each in its row.
 #include <array>
+#include <bit>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bank/bank_state.hpp"
-#include "bank/member_answers.hpp"
 #include "files/delta_message.hpp"
 
 namespace scbf {
@@ -25,7 +25,7 @@ class ColumnBits {
   void flip(std::uint64_t word, std::uint64_t bits) noexcept {
     for (; bits != 0; bits &= bits - 1) {
       if (count_ == rows_.size()) flip_rows();
-      rows_[count_++] = 64 * word + lowest_bit(bits);
+      rows_[count_++] = 64 * word + static_cast<unsigned>(std::countr_zero(bits));
     }
   }
 

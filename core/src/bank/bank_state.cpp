@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What banks of counters and of bits have in common: the slots of their members' stages, members
-// that come and go as whole filters, and questions.
+// What banks of counters and of bits have in common: the slots of their members' stages, and
+// members that come and go as whole filters. Questions are in questions.cpp.
 #include "bank/bank_state.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <map>
 #include <utility>
 
 #include "bank/mapped_rows.hpp"
-#include "bank/member_answers.hpp"
-#include "kit/hash_keys.hpp"
 #include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
-
-namespace {
-
-// Keys hashed at once for a query: their hashes and rows stay in cache.
-constexpr std::size_t kStripKeys = 512;
-// Memory for answers of later levels; large enough for one of the longest rows.
-constexpr std::size_t kLaterBytes = kMaxBankMembers / 8;
-
-}  // namespace
 
 // ---- stages and their slots ---------------------------------------------------------------------
 
@@ -347,68 +334,6 @@ void BankState::ask_always(std::uint32_t member, bool ask) {
 bool BankState::asked_always(std::uint32_t member) const {
   at(member);
   return first.is_always(member);
-}
-
-// ---- questions ----------------------------------------------------------------------------------
-
-namespace {
-
-/// Adds to packed answers, rows of `stride` bytes, what a later level answers to n hashes.
-void add_answers(const Level& level, const std::uint64_t* hashes, std::size_t n, std::size_t stride,
-                 std::uint8_t* out) noexcept {
-  alignas(64) std::array<std::uint8_t, kLaterBytes> rows;
-  const std::size_t row_bytes = level.rows.stride();
-  const std::size_t at_once = kLaterBytes / row_bytes;
-  for (std::size_t begin = 0; begin < n; begin += at_once) {
-    const std::size_t asked = std::min(at_once, n - begin);
-    level.answer(hashes + begin, asked, rows.data());
-    for (std::size_t key = 0; key < asked; ++key) {
-      const std::uint8_t* row = rows.data() + key * row_bytes;
-      std::uint8_t* answer = out + (begin + key) * stride;
-      for (std::size_t b = 0; b < row_bytes; b += sizeof(std::uint64_t)) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, row + b, std::min(row_bytes - b, sizeof word));
-        for (; word != 0; word &= word - 1) {
-          const std::uint32_t owner =
-              level.owner(static_cast<std::uint32_t>(8 * b) + lowest_bit(word));
-          if (owner == kNoMember) continue;
-          answer[owner / 8] = static_cast<std::uint8_t>(answer[owner / 8] | 1u << owner % 8);
-        }
-      }
-    }
-  }
-}
-
-}  // namespace
-
-void BankState::ask(const KeyBatch& keys, std::size_t first_key, std::size_t count,
-                    std::uint8_t* out) const noexcept {
-  std::array<std::uint64_t, kStripKeys> hashes;
-  const std::size_t stride = first.rows.stride();
-  for (std::size_t i = first_key; i < first_key + count; i += kStripKeys) {
-    const std::size_t n = std::min(kStripKeys, first_key + count - i);
-    const std::size_t valid = hash_keys(keys, i, n, seed, first.kernels->hash_u64, hashes.data());
-    first.answer(hashes.data(), valid, out);
-    for (const auto& level : later) add_answers(*level, hashes.data(), valid, stride, out);
-    spread_rows(keys, i, n, stride, out);
-    out += n * stride;
-  }
-}
-
-BankReport BankState::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
-                                    const BatchOptions& options) const {
-  return pack_members(keys, first.rows.stride(), bits, options,
-                      [&](std::size_t first_key, std::size_t count, std::uint8_t* out) {
-                        ask(keys, first_key, count, out);
-                      });
-}
-
-BankReport BankState::find(const KeyBatch& keys, MemberLists& lists,
-                           const BatchOptions& options) const {
-  return list_members(keys, first.rows.stride(), lists, options,
-                      [&](std::size_t first_key, std::size_t count, std::uint8_t* out) {
-                        ask(keys, first_key, count, out);
-                      });
 }
 
 }  // namespace scbf

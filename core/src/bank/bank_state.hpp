@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Bank and a BloomBank are made of and have in common (bank_state.cpp). The rest of them is
-// in bank.cpp, bloom_bank.cpp and changes.cpp (batches that change members).
+// What a Bank and a BloomBank are made of and have in common (bank_state.cpp, questions.cpp). The
+// rest of them is in bank.cpp, bloom_bank.cpp and changes.cpp (batches that change members).
 //
 // The first stages of all members form a level in which the slot is the member's number. Later
 // stages are few at first, and every slot costs memory in the rows. So the slots of later levels
@@ -119,9 +119,13 @@ struct BankState {
   /// Moves stages whose columns are zero out of later levels, to `taken`, which has room for them.
   void take_later(std::span<const StageSlot> stages, std::vector<Stage>& taken) noexcept;
 
+  // Questions (questions.cpp).
+
   BankReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
                            const BatchOptions& options) const;
   BankReport find(const KeyBatch& keys, MemberLists& lists, const BatchOptions& options) const;
+  /// The members that may hold the one key of this batch.
+  std::vector<std::uint32_t> find_one(const KeyBatch& key) const;
   /// Packed answers of keys first … first + count − 1.
   void ask(const KeyBatch& keys, std::size_t first, std::size_t count,
            std::uint8_t* out) const noexcept;
