@@ -234,6 +234,48 @@ TEST_P(FailingBank, AgreesWhenMemoryIsShort) {
   EXPECT_GT(all_failed, 50u);
 }
 
+/// A filter that a bank refuses, or has no memory for, is still the caller's.
+TEST_P(FailingBank, LeavesTheFiltersThatItDoesNotTake) {
+  constexpr std::uint32_t kKeys = 300;
+  BankModel model = some_members(growth(kKeys), 6, kKeys);
+  const Filter large = model.members.at(5), small = model.members.at(1);
+  using Take = std::function<void(Bank&, std::vector<Filter>&)>;
+  const std::vector<Take> ways{
+      [](Bank& bank, auto& given) { bank.add_member(std::move(given[0]), {.threads = 1}); },
+      [](Bank& bank, auto& given) { bank.add_members(std::move(given), {.threads = 1}); },
+      [](Bank& bank, auto& given) { bank.replace_member(4, std::move(given[0]), {.threads = 1}); }};
+  std::size_t kept = 0;
+  for (const Take& take : ways) {
+    for (std::size_t failed = 0, again = 1; again != 0; ++failed) {
+      Bank bank = made_anew(model);
+      std::vector<Filter> given{large, small, large};
+      bool threw = true;
+      {
+        const ShortMemory short_memory(failed + 1, false);
+        try {
+          take(bank, given);
+          threw = false;
+        } catch (const std::bad_alloc&) {
+        }
+      }
+      again = ShortMemory::refused();
+      if (!threw) continue;
+      ++kept;
+      ASSERT_EQ(given.size(), 3u);
+      ASSERT_TRUE(given[0] == large && given[1] == small && given[2] == large) << failed;
+    }
+    Bank other(model.growth, {.seed = 9});
+    other.add_members({Filter(model.growth, {.seed = 9}), Filter(model.growth, {.seed = 9}),
+                       Filter(model.growth, {.seed = 9}), Filter(model.growth, {.seed = 9}),
+                       Filter(model.growth, {.seed = 9})});
+    std::vector<Filter> given{large, small, large};
+    EXPECT_THROW(take(other, given), scbf::Incompatible);
+    ASSERT_EQ(given.size(), 3u);
+    EXPECT_TRUE(given[0] == large && given[1] == small && given[2] == large);
+  }
+  EXPECT_GT(kept, 10u);
+}
+
 /// How far each batch got, and whether everything was done.
 struct Progress {
   std::vector<std::uint64_t> processed;

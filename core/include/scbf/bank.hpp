@@ -71,7 +71,8 @@ class MembersFull : public FilterFull {
 /// A bank of filters with counters, which can change.
 ///
 /// Whatever a function throws, rows, counters and the map of stages agree afterwards. Functions
-/// that add or replace members have then changed nothing. Batches throw std::bad_alloc only before
+/// that add or replace members have then changed nothing, and the filters that they were given are
+/// still there. Batches throw std::bad_alloc only before
 /// they change anything, except that empty stages may have been added; once some keys are in, the
 /// exception is MembersFull. If memory is short, they go member by member and key by key instead.
 /// An executor that throws costs speed, not keys (see Executor).
@@ -88,22 +89,25 @@ class Bank : public BankBase {
 
   /// Adds an empty member, of one stage. Returns its number, the smallest free one. If the bank is
   /// full, its capacity grows by half (see reserve).
-  std::uint32_t add_member();
+  std::uint32_t add_member(const BatchOptions& options = {});
   /// Adds a filter, for example a loaded one, as a member. It then belongs to the bank and uses the
   /// bank's backend. A mapped filter can be queried but not changed. Throws Incompatible, naming
   /// the difference, unless growth and seed are the bank's and every stage belongs to this growth
   /// (merge may have added others). Cost: one pass over counters and rows of its stages.
-  std::uint32_t add_member(Filter filter, const BatchOptions& options = {});
+  std::uint32_t add_member(Filter&& filter, const BatchOptions& options = {});
+  std::uint32_t add_member(const Filter& filter, const BatchOptions& options = {});  // a copy
   /// The same for several filters, in one pass over the rows of each stage. Adds all or none.
   /// Returns their numbers.
-  std::vector<std::uint32_t> add_members(std::vector<Filter> filters,
+  std::vector<std::uint32_t> add_members(std::vector<Filter>&& filters,
                                          const BatchOptions& options = {});
   /// Takes a member out and returns it, metadata included. The slots of its later stages become
   /// free. Cost: one pass over the rows of each of its stages.
   Filter remove_member(std::uint32_t member, const BatchOptions& options = {});
   /// Replaces a member by a filter and returns the old member. The mark set by ask_always is
   /// cleared. Throws Incompatible. Cost: that of remove_member and add_member together.
-  Filter replace_member(std::uint32_t member, Filter filter, const BatchOptions& options = {});
+  Filter replace_member(std::uint32_t member, Filter&& filter, const BatchOptions& options = {});
+  Filter replace_member(std::uint32_t member, const Filter& filter,
+                        const BatchOptions& options = {});
   /// Copies a member, for its statistics or to save it alone. Cost: one pass over its counters.
   Filter copy_member(std::uint32_t member) const;
   /// Stage i, oldest first. Valid until the bank is changed. Throws InvalidArgument past the last.

@@ -80,7 +80,7 @@ class BankBase {
   /// Makes room for this many members in the rows of the first stage. Rows are 1, 2, 4 … 64 bytes
   /// long, then a multiple of 32. Cost: if rows become longer, one copy of all rows; old and new
   /// rows are in memory at the same time.
-  void reserve(std::uint32_t members);
+  void reserve(std::uint32_t members, const BatchOptions& options = {});
   bool has_member(std::uint32_t member) const;
   /// How many stages a member has; at least 1.
   std::size_t stages(std::uint32_t member) const;

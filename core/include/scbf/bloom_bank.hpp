@@ -58,15 +58,18 @@ class BloomBank : public BankBase {
   /// kept in the rows only, so the file of a mapped filter is no longer needed. Throws
   /// Incompatible, naming the difference, unless growth and seed are the bank's and every stage
   /// belongs to this growth. Cost: one pass over the bits and over the rows of its stages.
-  std::uint32_t add_member(BloomFilter bits, const BatchOptions& options = {});
+  std::uint32_t add_member(BloomFilter&& bits, const BatchOptions& options = {});
+  std::uint32_t add_member(const BloomFilter& bits, const BatchOptions& options = {});  // a copy
   /// The same for several filters, in one pass over the rows of each stage. Adds all or none.
-  std::vector<std::uint32_t> add_members(std::vector<BloomFilter> bits,
+  std::vector<std::uint32_t> add_members(std::vector<BloomFilter>&& bits,
                                          const BatchOptions& options = {});
   /// Takes a member out. Cost: one pass over the rows of each of its stages.
   void remove_member(std::uint32_t member, const BatchOptions& options = {});
   /// Replaces a member by another filter. The mark set by ask_always is cleared. Throws as
   /// add_member.
-  void replace_member(std::uint32_t member, BloomFilter bits, const BatchOptions& options = {});
+  void replace_member(std::uint32_t member, BloomFilter&& bits, const BatchOptions& options = {});
+  void replace_member(std::uint32_t member, const BloomFilter& bits,
+                      const BatchOptions& options = {});
   /// The epoch of a member: that of the filter that was added, or of the last delta since then.
   Epoch epoch(std::uint32_t member) const;
   /// As BloomFilter::apply, on a member: all of the delta or nothing, and its metadata. The mark

@@ -26,33 +26,47 @@ bool operator==(const Bank& a, const Bank& b) { return a.state_->equals(*b.state
 
 BankMemory Bank::memory() const { return state_->memory(); }
 
-std::uint32_t Bank::add_member() {
+std::uint32_t Bank::add_member(const BatchOptions& options) {
   BankState& state = *state_;
   state.members.resize(std::max<std::size_t>(state.members.size(), slots() + std::size_t{1}));
   std::vector<BankState::StageSlot> stages{{&state.first, 0}};
-  const std::uint32_t member = state.first.add();
+  const std::uint32_t member = state.first.add(options);
   stages.front().slot = member;
   state.members[member].stages = std::move(stages);
   return member;
 }
 
-std::uint32_t Bank::add_member(Filter filter, const BatchOptions& options) {
-  std::vector<Filter> one;
-  one.push_back(std::move(filter));
-  return add_members(std::move(one), options).front();
+std::uint32_t Bank::add_member(Filter&& filter, const BatchOptions& options) {
+  FilterState* const one = &FilterAccess::state(filter);
+  const std::uint32_t member = state_->add({&one, 1}, options).front();
+  [[maybe_unused]] const Filter emptied = std::move(filter);  // its stages have gone
+  return member;
 }
 
-std::vector<std::uint32_t> Bank::add_members(std::vector<Filter> filters,
+std::uint32_t Bank::add_member(const Filter& filter, const BatchOptions& options) {
+  return add_member(Filter(filter), options);
+}
+
+std::vector<std::uint32_t> Bank::add_members(std::vector<Filter>&& filters,
                                              const BatchOptions& options) {
-  return state_->add(states_of(filters), options);
+  std::vector<std::uint32_t> numbers = state_->add(states_of(filters), options);
+  filters.clear();
+  return numbers;
 }
 
 Filter Bank::remove_member(std::uint32_t member, const BatchOptions& options) {
   return FilterAccess::make(state_->remove(member, options));
 }
 
-Filter Bank::replace_member(std::uint32_t member, Filter filter, const BatchOptions& options) {
-  return FilterAccess::make(state_->replace(member, FilterAccess::state(filter), options));
+Filter Bank::replace_member(std::uint32_t member, Filter&& filter, const BatchOptions& options) {
+  Filter old = FilterAccess::make(state_->replace(member, FilterAccess::state(filter), options));
+  [[maybe_unused]] const Filter emptied = std::move(filter);  // its stages have gone
+  return old;
+}
+
+Filter Bank::replace_member(std::uint32_t member, const Filter& filter,
+                            const BatchOptions& options) {
+  return replace_member(member, Filter(filter), options);
 }
 
 namespace {

@@ -27,7 +27,9 @@ std::uint32_t BankBase::capacity() const { return state_->first.rows.capacity();
 
 // ---- members ------------------------------------------------------------------------------------
 
-void BankBase::reserve(std::uint32_t members) { state_->reserve(members); }
+void BankBase::reserve(std::uint32_t members, const BatchOptions& options) {
+  state_->reserve(members, options);
+}
 bool BankBase::has_member(std::uint32_t member) const { return state_->first.has(member); }
 std::size_t BankBase::stages(std::uint32_t member) const {
   return state_->at(member).stages.size();

@@ -82,22 +82,12 @@ void BankState::apply(std::uint32_t member, const Delta& delta, const BatchOptio
     filter->stages.push_back(std::move(stage));
   }
   changed.stages.reserve(message.parts.size());
-  std::vector<StageSlot> added;
-  added.reserve(message.parts.size() - old);
-  try {
-    for (Stage& stage : std::span(filter->stages).subspan(old)) {
-      Level& level = later_level(stage.index);
-      std::vector<Stage> one;
-      one.push_back(std::move(stage));
-      added.push_back({&level, put_in(level, std::move(one), options).front()});
-    }
-  } catch (...) {
-    for (const StageSlot& stage : added) take_out(*stage.level, stage.slot);
-    drop_empty_levels();
-    throw;
-  }
+  std::vector<Stage*> more;
+  for (Stage& stage : std::span(filter->stages).subspan(old)) more.push_back(&stage);
+  LaterStages added(*this, std::move(more), options);
 
   // Nothing fails from here on.
+  added.come_in(options);
   for (std::size_t i = 0; i < old; ++i) {
     const StageSlot& at = changed.stages[i];
     DeltaMessage::Part& part = message.parts[i];
@@ -109,7 +99,7 @@ void BankState::apply(std::uint32_t member, const Delta& delta, const BatchOptio
       at.stage().metadata = std::move(part.head.header.metadata);
     }
   }
-  for (const StageSlot& stage : added) {
+  for (const StageSlot& stage : added.slots()) {
     stage.level->own(stage.slot, member);
     changed.stages.push_back(stage);
   }

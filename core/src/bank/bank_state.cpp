@@ -45,18 +45,6 @@ void BankState::drop_empty_levels() noexcept {
   std::erase_if(later, [](const auto& level) { return level->size == 0; });
 }
 
-std::vector<std::uint32_t> BankState::put_in(Level& level, std::vector<Stage> stages,
-                                             const BatchOptions& options) {
-  std::vector<std::uint32_t> slots = level.free_slots(stages.size());
-  level.add(std::move(stages), slots, options);
-  return slots;
-}
-
-void BankState::take_out(Level& level, std::uint32_t slot) noexcept {
-  level.blank(slot, {.threads = 1});
-  level.take(slot);
-}
-
 void BankState::blank(std::span<const StageSlot> stages, const BatchOptions& options) noexcept {
   for (const StageSlot& stage : stages) stage.level->blank(stage.slot, options);
 }
@@ -125,80 +113,82 @@ void BankState::check(const FilterState& filter) {
   }
 }
 
-BankState::Newcomers::~Newcomers() {
-  for (const Member& member : members) {
-    for (const StageSlot& stage : member.stages) {
-      if (stage.level != nullptr && stage.level != &of.first) {
-        of.take_out(*stage.level, stage.slot);
-      }
+BankState::LaterStages::LaterStages(BankState& bank, std::vector<Stage*> stages,
+                                    const BatchOptions& options)
+    : dropped_{bank}, slots_(stages.size()) {
+  std::map<std::uint32_t, std::vector<std::size_t>> of_level;
+  for (std::size_t i = 0; i < stages.size(); ++i) of_level[stages[i]->index].push_back(i);
+  arrivals_.reserve(of_level.size());
+  for (const auto& [index, which] : of_level) {
+    Level& level = bank.later_level(index);
+    const std::vector<std::uint32_t> slots = level.free_slots(which.size());
+    std::vector<Stage*> there;
+    for (std::size_t i = 0; i < which.size(); ++i) {
+      there.push_back(stages[which[i]]);
+      slots_[which[i]] = {&level, slots[i]};
     }
+    arrivals_.emplace_back(level, slots, std::move(there), options);
   }
-  of.drop_empty_levels();
 }
 
-void BankState::Newcomers::settle(std::span<FilterState* const> filters,
-                                  const BatchOptions& options) {
-  struct Later {
-    std::vector<StageSlot*> targets;
-    std::vector<Stage> stages;
-  };
-  std::map<std::uint32_t, Later> of_level;
-  firsts.reserve(filters.size());
-  members.resize(filters.size());
-  for (std::size_t i = 0; i < filters.size(); ++i) {
-    std::vector<Stage>& stages = filters[i]->stages;
-    members[i].metadata = filters[i]->metadata;
-    members[i].epoch = filters[i]->epoch;
-    members[i].stages.resize(stages.size());
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      StageSlot& target = members[i].stages[s];
-      target = {s == 0 ? &of.first : nullptr, 0};
-      if (s == 0) {
-        firsts.push_back(std::move(stages[s]));
-      } else {
-        Later& there = of_level[stages[s].index];
-        there.targets.push_back(&target);
-        there.stages.push_back(std::move(stages[s]));
-      }
-    }
+void BankState::LaterStages::come_in(const BatchOptions& options) noexcept {
+  for (Level::Arrivals& arrivals : arrivals_) arrivals.come_in(options);
+}
+
+namespace {
+
+std::vector<Stage*> first_stages_of(std::span<FilterState* const> filters) {
+  std::vector<Stage*> stages;
+  for (FilterState* const filter : filters) stages.push_back(&filter->stages[0]);
+  return stages;
+}
+
+std::vector<Stage*> later_stages_of(std::span<FilterState* const> filters) {
+  std::vector<Stage*> stages;
+  for (FilterState* const filter : filters) {
+    for (Stage& stage : std::span(filter->stages).subspan(1)) stages.push_back(&stage);
   }
-  for (auto& [index, there] : of_level) {
-    Level& level = of.later_level(index);
-    const auto slots = of.put_in(level, std::move(there.stages), options);
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      there.targets[i]->level = &level;
-      there.targets[i]->slot = slots[i];
-    }
+  return stages;
+}
+
+}  // namespace
+
+BankState::Newcomers::Newcomers(BankState& bank, std::span<FilterState* const> filters,
+                                const BatchOptions& options)
+    : of_(bank), later_(bank, later_stages_of(filters), options) {
+  auto slot = later_.slots().begin();
+  for (const FilterState* const filter : filters) {
+    Member& member = members_.emplace_back(std::vector<StageSlot>{{&bank.first, 0}},
+                                           filter->metadata, filter->epoch);
+    for (std::size_t s = 1; s < filter->stages.size(); ++s) member.stages.push_back(*slot++);
   }
 }
 
 void BankState::Newcomers::give(std::size_t i, std::uint32_t member) noexcept {
-  members[i].stages.front().slot = member;
-  for (const StageSlot& stage : std::span(members[i].stages).subspan(1)) {
+  members_[i].stages.front().slot = member;
+  for (const StageSlot& stage : std::span(members_[i].stages).subspan(1)) {
     stage.level->own(stage.slot, member);
   }
-  of.members[member] = std::move(members[i]);
-  members[i].stages.clear();
+  of_.members[member] = std::move(members_[i]);
 }
 
 void BankState::add(std::span<FilterState* const> filters, std::span<const std::uint32_t> numbers,
                     const BatchOptions& options) {
   if (filters.empty()) return;
   members.resize(std::max<std::size_t>(members.size(), numbers.back() + std::size_t{1}));
-  Newcomers newcomers(*this);
-  newcomers.settle(filters, options);
-  // The last thing that can fail.
-  first.add(std::move(newcomers.firsts), numbers, options);
+  Newcomers newcomers(*this, filters, options);
+  Level::Arrivals firsts(first, numbers, first_stages_of(filters), options);
+  // Nothing fails from here on.
+  firsts.come_in(options);
+  newcomers.come_in(options);
   for (std::size_t i = 0; i < numbers.size(); ++i) newcomers.give(i, numbers[i]);
 }
 
 std::vector<std::uint32_t> BankState::add(std::span<FilterState* const> filters,
                                           const BatchOptions& options) {
   check_writable();
-  for (FilterState* const filter : filters) {
-    check(*filter);
-    filter->move_to(*backend);
-  }
+  for (const FilterState* const filter : filters) check(*filter);
+  for (FilterState* const filter : filters) filter->move_to(*backend);
   std::vector<std::uint32_t> numbers = first.free_slots(filters.size());
   add(filters, numbers, options);
   return numbers;
@@ -275,13 +265,13 @@ void BankState::check_writable() const {
   }
 }
 
-void BankState::reserve(std::uint32_t capacity) {
+void BankState::reserve(std::uint32_t capacity, const BatchOptions& options) {
   check_writable();
   if (capacity > kMaxBankMembers) {
     throw InvalidArgument(
         fmt::format("reserve {}: a bank has at most {} members", capacity, kMaxBankMembers));
   }
-  first.reserve(capacity, {});
+  first.reserve(capacity, options);
 }
 
 std::unique_ptr<FilterState> BankState::remove(std::uint32_t member, const BatchOptions& options) {
@@ -302,13 +292,13 @@ std::unique_ptr<FilterState> BankState::replace(std::uint32_t member, FilterStat
   check(filter);
   filter.move_to(*backend);
   auto gone = room_for(stages.size());
-  Newcomers newcomer(*this);
   FilterState* const one = &filter;
-  newcomer.settle({&one, 1}, options);
+  Newcomers newcomer(*this, {&one, 1}, options);
   const auto later_stages = std::span(stages).subspan(1);
   // Nothing fails from here on.
+  newcomer.come_in(options);
   blank(later_stages, options);
-  gone->stages.push_back(first.replace(member, std::move(newcomer.firsts[0]), options));
+  gone->stages.push_back(first.replace(member, std::move(filter.stages[0]), options));
   take_later(later_stages, gone->stages);
   gone->metadata = std::exchange(members[member], {}).metadata;
   newcomer.give(0, member);

@@ -82,26 +82,23 @@ struct BankState {
   void drop_empty_levels() noexcept;
   /// A FilterState of this bank's growth and seed, without stages but with room for them.
   std::unique_ptr<FilterState> room_for(std::size_t stages) const;
-  /// Adds stages that no member owns yet to a later level. Returns their slots.
-  std::vector<std::uint32_t> put_in(Level& level, std::vector<Stage> stages,
-                                    const BatchOptions& options);
-  /// Takes out what put_in added.
-  void take_out(Level& level, std::uint32_t slot) noexcept;
 
   BankMemory memory() const;
   /// Are the rows those of a mapped file?
   bool read_only() const noexcept { return !first.rows.writable(); }
   void check_writable() const;
-  void reserve(std::uint32_t capacity);
+  void reserve(std::uint32_t capacity, const BatchOptions& options);
 
   /// Throws Incompatible unless the filter can be a member.
   void check(const FilterState& filter);
-  struct Newcomers;
+  class LaterStages;
+  class Newcomers;
   /// Makes filters the members with these numbers, which are free and ascend. The filters have been
-  /// checked and are on the bank's backend. All or none; takes their stages.
+  /// checked and are on the bank's backend. Takes their stages; if it throws, nothing is changed.
   void add(std::span<FilterState* const> filters, std::span<const std::uint32_t> numbers,
            const BatchOptions& options);
-  /// The same after checking them and moving them to the bank's backend. Returns their numbers.
+  /// The same after checking them and moving them to the bank's backend. Returns their numbers. If
+  /// it throws, the filters are as they were, but perhaps on the bank's backend.
   std::vector<std::uint32_t> add(std::span<FilterState* const> filters,
                                  const BatchOptions& options);
   /// As Bank::remove_member and Bank::replace_member. With bits, what they return has no words.
@@ -145,22 +142,44 @@ struct BankState {
   bool same_bits(const BankState& other) const;
 };
 
-/// Filters that are about to become members. Their later stages have slots that no member owns yet;
-/// the destructor takes out the stages that were not given to a member.
-struct BankState::Newcomers {
-  explicit Newcomers(BankState& bank) : of(bank) {}
-  Newcomers(const Newcomers&) = delete;
-  Newcomers& operator=(const Newcomers&) = delete;
-  ~Newcomers();
+/// Later stages that are about to come into a bank. What can fail is done when this is made; the
+/// stages then have slots, and no owners. Levels that stay empty go with this object.
+class BankState::LaterStages {
+ public:
+  LaterStages(BankState& bank, std::vector<Stage*> stages, const BatchOptions& options);
+  LaterStages(const LaterStages&) = delete;
+  LaterStages& operator=(const LaterStages&) = delete;
 
-  /// Gives slots to the later stages. The filters have been checked and are on the bank's backend.
-  void settle(std::span<FilterState* const> filters, const BatchOptions& options);
-  /// Makes filter i this member.
+  /// Where they come, in their order.
+  const std::vector<StageSlot>& slots() const noexcept { return slots_; }
+  /// Moves the stages in. To be called once.
+  void come_in(const BatchOptions& options) noexcept;
+
+ private:
+  struct EmptyLevels {
+    BankState& of;
+    ~EmptyLevels() { of.drop_empty_levels(); }
+  };
+  EmptyLevels dropped_;
+  std::vector<StageSlot> slots_;
+  std::vector<Level::Arrivals> arrivals_;
+};
+
+/// Filters that are about to become members. They have been checked and are on the bank's backend.
+/// What can fail is done when this is made, but for the slots of their first stages.
+class BankState::Newcomers {
+ public:
+  Newcomers(BankState& bank, std::span<FilterState* const> filters, const BatchOptions& options);
+
+  /// Moves the later stages in. To be called once.
+  void come_in(const BatchOptions& options) noexcept { later_.come_in(options); }
+  /// Makes filter i this member, whose first stage is in already.
   void give(std::size_t i, std::uint32_t member) noexcept;
 
-  BankState& of;
-  std::vector<Stage> firsts = {};    ///< their first stages
-  std::vector<Member> members = {};  ///< a stage has no slot yet while its level is null
+ private:
+  BankState& of_;
+  LaterStages later_;
+  std::vector<Member> members_;
 };
 
 /// The states of filters, in the form that BankState::add takes.

@@ -245,7 +245,7 @@ std::unique_ptr<BankState> read_bank_of_bits(Input& input, std::vector<std::byte
   }
   std::unique_ptr<BankState> bank =
       make_bank_of_bits(std::move(file.header), backend, std::move(rows));
-  bank->reserve(options.capacity);
+  bank->reserve(options.capacity, {});
   return bank;
 }
 

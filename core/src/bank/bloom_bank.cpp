@@ -25,23 +25,37 @@ bool BloomBank::read_only() const { return state_->read_only(); }
 
 // ---- members ------------------------------------------------------------------------------------
 
-std::uint32_t BloomBank::add_member(BloomFilter bits, const BatchOptions& options) {
+std::uint32_t BloomBank::add_member(BloomFilter&& bits, const BatchOptions& options) {
   FilterState* const one = &FilterAccess::state(bits);
-  return state_->add({&one, 1}, options).front();
+  const std::uint32_t member = state_->add({&one, 1}, options).front();
+  [[maybe_unused]] const BloomFilter emptied = std::move(bits);  // its stages have gone
+  return member;
 }
 
-std::vector<std::uint32_t> BloomBank::add_members(std::vector<BloomFilter> bits,
+std::uint32_t BloomBank::add_member(const BloomFilter& bits, const BatchOptions& options) {
+  return add_member(BloomFilter(bits), options);
+}
+
+std::vector<std::uint32_t> BloomBank::add_members(std::vector<BloomFilter>&& bits,
                                                   const BatchOptions& options) {
-  return state_->add(states_of(bits), options);
+  std::vector<std::uint32_t> numbers = state_->add(states_of(bits), options);
+  bits.clear();
+  return numbers;
 }
 
 void BloomBank::remove_member(std::uint32_t member, const BatchOptions& options) {
   state_->remove(member, options);
 }
 
-void BloomBank::replace_member(std::uint32_t member, BloomFilter bits,
+void BloomBank::replace_member(std::uint32_t member, BloomFilter&& bits,
                                const BatchOptions& options) {
   state_->replace(member, FilterAccess::state(bits), options);
+  [[maybe_unused]] const BloomFilter emptied = std::move(bits);  // its stages have gone
+}
+
+void BloomBank::replace_member(std::uint32_t member, const BloomFilter& bits,
+                               const BatchOptions& options) {
+  replace_member(member, BloomFilter(bits), options);
 }
 
 Epoch BloomBank::epoch(std::uint32_t member) const { return state_->at(member).epoch; }

@@ -133,7 +133,7 @@ void BankState::add_stage(std::uint32_t member, std::uint32_t index) {
   stages.reserve(stages.size() + 1);
   Level& level = later_level(index);
   try {
-    const std::uint32_t slot = level.add();
+    const std::uint32_t slot = level.add({});
     level.own(slot, member);
     stages.push_back({&level, slot});
   } catch (...) {

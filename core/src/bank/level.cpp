@@ -126,9 +126,9 @@ std::vector<std::uint32_t> Level::free_slots(std::size_t n) const {
   return free;
 }
 
-std::uint32_t Level::add() {
+std::uint32_t Level::add(const BatchOptions& options) {
   const std::uint32_t slot = free_slots(1).front();
-  make_room(slot + std::size_t{1}, {});
+  make_room(slot + std::size_t{1}, options);
   room_for_owners(slot + std::size_t{1});
   Stage stage = Stage::empty(shape, index, seed, *backend);
   if (slot == stages.size()) stages.emplace_back();
@@ -138,25 +138,31 @@ std::uint32_t Level::add() {
   return slot;
 }
 
-void Level::add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slots,
-                const BatchOptions& options) {
-  if (newcomers.empty()) return;
-  std::vector<MemberColumn> columns;
+Level::Arrivals::Arrivals(Level& level, std::span<const std::uint32_t> slots,
+                          std::vector<Stage*> stages, const BatchOptions& options)
+    : level_(level), stages_(std::move(stages)) {
+  if (slots.empty()) return;
+  columns_.reserve(slots.size());
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    columns.push_back({slots[i], std::as_const(newcomers[i]).view().words});
+    columns_.push_back({slots[i], std::as_const(*stages_[i]).view().words});
   }
-  const std::size_t most = std::max<std::size_t>(stages.size(), slots.back() + std::size_t{1});
-  stages.reserve(most);
-  room_for_owners(most);
-  make_room(slots.back() + std::size_t{1}, options);  // nothing fails from here on
-  stages.resize(most);
-  rows.rebuild(*kernels, cell, columns, options);
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    keep_rows_only(newcomers[i]);
-    stages[slots[i]] = std::move(newcomers[i]);
+  const std::size_t most = slots.back() + std::size_t{1};
+  level.stages.reserve(most);
+  level.room_for_owners(most);
+  level.make_room(most, options);
+}
+
+void Level::Arrivals::come_in(const BatchOptions& options) noexcept {
+  if (columns_.empty()) return;
+  std::vector<std::optional<Stage>>& there = level_.stages;
+  there.resize(std::max<std::size_t>(there.size(), columns_.back().slot + std::size_t{1}));
+  level_.rows.rebuild(*level_.kernels, level_.cell, columns_, options);
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    level_.keep_rows_only(*stages_[i]);
+    there[columns_[i].slot] = std::move(*stages_[i]);
   }
-  size += slots.size();
-  while (has(static_cast<std::uint32_t>(lowest_free))) ++lowest_free;
+  level_.size += stages_.size();
+  while (level_.has(static_cast<std::uint32_t>(level_.lowest_free))) ++level_.lowest_free;
 }
 
 void Level::adopt(std::uint32_t slot, Stage stage) {

@@ -87,13 +87,24 @@ struct Level {
   /// Makes room for this many slots in the rows.
   void reserve(std::uint32_t capacity, const BatchOptions& options);
   /// Adds an empty stage. Returns its slot, the lowest that is free.
-  std::uint32_t add();
+  std::uint32_t add(const BatchOptions& options);
   /// The n smallest slots that are free.
   std::vector<std::uint32_t> free_slots(std::size_t n) const;
-  /// Adds stages with counters or bits in these slots, which are free and ascend, in one pass over
-  /// the rows. All or none.
-  void add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slots,
-           const BatchOptions& options);
+  /// Stages with counters or bits that are about to come in, in one pass over the rows. What can
+  /// fail is done when this is made, and changes no more than the room for slots.
+  class Arrivals {
+   public:
+    /// The slots are free and ascend. Throws std::bad_alloc; InvalidArgument if they are too many.
+    Arrivals(Level& level, std::span<const std::uint32_t> slots, std::vector<Stage*> stages,
+             const BatchOptions& options);
+    /// Moves the stages in. To be called once.
+    void come_in(const BatchOptions& options) noexcept;
+
+   private:
+    Level& level_;
+    std::vector<Stage*> stages_;
+    std::vector<MemberColumn> columns_;
+  };
   /// Puts a stage into a slot whose column has its bits already. Bits only. Throws std::bad_alloc.
   void adopt(std::uint32_t slot, Stage stage);
   /// Replaces a stage by another and returns the old one.
