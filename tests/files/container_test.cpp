@@ -126,20 +126,23 @@ TEST(HostileContainer, StagesCannotBeExchangedOrClaimed) {
   // A stage of 2^46 bytes is refused without memory for it.
   container_format::Header header{.growth = filter.growth(), .seed = 1};
   header.stages.push_back({0, std::uint64_t{1} << 46, 1, 0.5, 0, 0});
-  const std::uint64_t file_bytes = header.lay_out();
-  Bytes claim = container_format::encode_header(header, file_bytes);
+  const auto encoded = [&] {
+    header.lay_out();
+    return container_format::encode_header(header);
+  };
+  Bytes claim = encoded();
   EXPECT_THROW_WITH(Filter::read(source_of(claim)), CorruptFile, "stage 0: empty");
   const TemporaryFolder folder;
   write_bytes(folder / "f.scbf", claim);
   EXPECT_THROW_WITH(Filter::load(folder / "f.scbf"), CorruptFile, "truncated");
   header.stages[0].index = 20;
-  claim = container_format::encode_header(header, header.lay_out());
+  claim = encoded();
   EXPECT_THROW_WITH(Filter::read(source_of(claim)), CorruptFile, "index 20: must be below 20");
   header.stages.resize(21, header.stages[0]);
-  claim = container_format::encode_header(header, header.lay_out());
+  claim = encoded();
   EXPECT_THROW_WITH(Filter::read(source_of(claim)), CorruptFile, "21 stages: there may be 20");
   header.stages.resize(kMaxStages + 1, header.stages[0]);
-  claim = container_format::encode_header(header, header.lay_out());
+  claim = encoded();
   EXPECT_THROW_WITH(Filter::read(source_of(claim)), CorruptFile, "257 stages: must be 1 to 256");
 }
 

@@ -22,34 +22,27 @@ namespace {
 using rows_format::RowsChecker;
 using BitsHeader = rows_format::Header;
 
-struct HeaderOfFile {
-  BitsHeader header;
-  std::uint64_t checksum;
-};
-
-HeaderOfFile read_header_of_bits(Input& input, std::vector<std::byte> first) {
+HeaderRead<BitsHeader> read_header_of_bits(Input& input, std::vector<std::byte> first) {
   const std::uint64_t bytes = rows_format::checked_header_bytes(first, input.name());
   first = read_header(input, std::move(first), bytes);
-  HeaderOfFile read{rows_format::decode_header(first, input.name()),
-                    file_format::checksum_in(first)};
-  const rows_format::Level& last = read.header.levels.back();
-  if (input.bytes() && !read.header.packed() && *input.bytes() < last.offset + last.bytes()) {
-    file_format::throw_truncated(*input.bytes(), last.offset + last.bytes(), input.name());
+  BitsHeader header = rows_format::decode_header(first, input.name());
+  if (input.bytes() && *input.bytes() < header.file_bytes()) {
+    file_format::throw_truncated(*input.bytes(), header.file_bytes(), input.name());
   }
-  if (read.header.packed()) {
+  if (header.packed()) {
     std::uint64_t chunks = 0;
-    for (const rows_format::Level& level : read.header.levels) {
+    for (const rows_format::Level& level : header.levels) {
       chunks += file_format::chunk_count(level.bytes());
     }
     input.check_left(chunks * file_format::ChunkHeader::kBytes, "the headers of its chunks");
   }
-  return read;
+  return {std::move(header), file_format::checksum_in(first)};
 }
 
 /// The levels of a bank file, whose rows follow each other. Borrows the input and the header.
 class LevelsReader {
  public:
-  LevelsReader(Input& input, const HeaderOfFile& of)
+  LevelsReader(Input& input, const HeaderRead<BitsHeader>& of)
       : input_(input), header_(of.header), checksum_(of.checksum), used_(used_slots(of.header)) {}
 
   /// For each level, a row of 1s for the slots that have a stage.
@@ -77,7 +70,7 @@ class LevelsReader {
         }
         check(word, chunk);
       };
-      read_plain_words(input_, words, file_bytes(), into, verify);
+      read_plain_words(input_, words, header_.file_bytes(), into, verify);
     }
     end_level(level);
   }
@@ -108,7 +101,7 @@ class LevelsReader {
  private:
   const rows_format::Level& begin_level() {
     const rows_format::Level& level = header_.levels[level_];
-    if (!header_.packed()) read_padding(input_, level.offset, file_bytes(), "levels");
+    if (!header_.packed()) read_padding(input_, level.offset, header_.file_bytes(), "levels");
     return level;
   }
   void end_level(const rows_format::Level& level) noexcept {
@@ -117,9 +110,6 @@ class LevelsReader {
   }
   [[noreturn]] void refuse(const rows_format::StrayBit& stray) const {
     throw CorruptFile(fmt::format("{}: {}", input_.name(), stray_text(level_, stray)));
-  }
-  std::uint64_t file_bytes() const noexcept {
-    return header_.levels.back().offset + header_.levels.back().bytes();
   }
 
   Input& input_;
@@ -232,7 +222,7 @@ BitsHeader header_of_bits(const BankState& bank, std::span<const Level* const> l
 std::unique_ptr<BankState> read_bank_of_bits(Input& input, std::vector<std::byte> first,
                                              const BankOptions& options) {
   const Backend& backend = backend_for(options);
-  HeaderOfFile file = read_header_of_bits(input, std::move(first));
+  auto file = read_header_of_bits(input, std::move(first));
   check_supports(backend, file.header.growth.layout(), Cell::bit);
   LevelsReader reader(input, file);
   std::vector<MemberRows> rows;
@@ -252,7 +242,7 @@ std::unique_ptr<BankState> read_bank_of_bits(Input& input, std::vector<std::byte
 std::unique_ptr<BankState> map_bank_of_bits(FileInput& file, std::vector<std::byte> first,
                                             const BankOptions& options) {
   const Backend& backend = backend_for(options);
-  HeaderOfFile read = read_header_of_bits(file.input, std::move(first));
+  auto read = read_header_of_bits(file.input, std::move(first));
   check_supports(backend, read.header.growth.layout(), Cell::bit);
   if (read.header.packed()) {
     throw IoError(
@@ -278,7 +268,7 @@ std::unique_ptr<BankState> map_bank_of_bits(FileInput& file, std::vector<std::by
 }
 
 BankFileInfo read_bits_info(Input& input, std::vector<std::byte> first, bool verify) {
-  const HeaderOfFile file = read_header_of_bits(input, std::move(first));
+  const auto file = read_header_of_bits(input, std::move(first));
   const BitsHeader& header = file.header;
   LevelsReader reader(input, file);
   std::vector<std::uint64_t> buffer(verify ? kChunkWords : 0);

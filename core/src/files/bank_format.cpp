@@ -47,8 +47,10 @@ std::uint64_t Header::bytes() const noexcept {
   return parts_header::header_bytes(kKind, members.size(), metadata.size(), packed());
 }
 
-std::uint64_t Header::lay_out() noexcept {
-  return parts_header::lay_out(members, bytes(), packed());
+void Header::lay_out() noexcept { parts_header::lay_out(members, bytes(), packed()); }
+
+std::uint64_t Header::file_bytes() const noexcept {
+  return parts_header::file_bytes(members, bytes(), packed());
 }
 
 std::vector<std::byte> encode_header(const Header& header) {

@@ -42,8 +42,10 @@ struct Header {
   bool packed() const noexcept { return payload == file_format::Payload::packed; }
   /// Length of the header; the first member begins there.
   std::uint64_t bytes() const noexcept;
-  /// Fills in the offsets. Returns the length of the file, or 0 if payloads are packed.
-  std::uint64_t lay_out() noexcept;
+  /// Fills in the offsets.
+  void lay_out() noexcept;
+  /// Length of the file, once it is laid out; 0 if payloads are packed.
+  std::uint64_t file_bytes() const noexcept;
 };
 
 std::vector<std::byte> encode_header(const Header& header);

@@ -48,17 +48,19 @@ std::uint64_t Header::bytes() const noexcept {
   return parts_header::header_bytes(kKind, stages.size(), metadata.size(), packed());
 }
 
-std::uint64_t Header::lay_out() noexcept {
-  return parts_header::lay_out(stages, bytes(), packed());
+void Header::lay_out() noexcept { parts_header::lay_out(stages, bytes(), packed()); }
+
+std::uint64_t Header::file_bytes() const noexcept {
+  return parts_header::file_bytes(stages, bytes(), packed());
 }
 
-std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_bytes) {
+std::vector<std::byte> encode_header(const Header& header) {
   FixedFields fields = parts_header::fields_of(header.growth);
   fields.version = header.version;
   fields.seed = header.seed;
   fields.parts = static_cast<std::uint32_t>(header.stages.size());
   fields.payload = header.version == 1 ? 0 : static_cast<std::uint64_t>(header.payload);
-  fields.own = file_bytes;
+  fields.own = header.file_bytes();
   std::vector<std::byte> entries(header.stages.size() * kEntryBytes);
   FieldWriter out{entries.data()};
   for (const Entry& stage : header.stages) {
@@ -72,8 +74,7 @@ std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::
   return parts_header::Reader(kKind, name).fields(first).header_bytes;
 }
 
-Header decode_header(std::span<const std::byte> bytes, const std::string& name,
-                     std::uint64_t& file_bytes) {
+Header decode_header(std::span<const std::byte> bytes, const std::string& name) {
   const parts_header::Reader reader(kKind, name);
   const FixedFields f = reader.fields(bytes);
   reader.check_checksum(bytes, f);
@@ -110,13 +111,13 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
                              .header_checksum = stage.header_checksum});
   }
   header.metadata.assign(reinterpret_cast<const char*>(in.at), f.metadata_bytes);
-  file_bytes = header.lay_out();
+  header.lay_out();
   for (std::uint32_t i = 0; i < f.parts; ++i) {
     reader.require_equal("offset of a stage", offsets[i], header.stages[i].offset);
     if (header.packed()) reader.require_equal("bytes of a stage", lengths[i], 0);
   }
-  reader.require_equal("file bytes", f.own, file_bytes);
-  reader.check_bytes(bytes, encode_header(header, file_bytes));
+  reader.require_equal("file bytes", f.own, header.file_bytes());
+  reader.check_bytes(bytes, encode_header(header));
   return header;
 }
 

@@ -42,11 +42,13 @@ struct Header {
   bool packed() const noexcept { return payload == file_format::Payload::packed; }
   /// Length of the header; the first stage begins there.
   std::uint64_t bytes() const noexcept;
-  /// Fills in the offsets. Returns the length of the file, or 0 if payloads are packed.
-  std::uint64_t lay_out() noexcept;
+  /// Fills in the offsets.
+  void lay_out() noexcept;
+  /// Length of the file, once it is laid out; 0 if payloads are packed.
+  std::uint64_t file_bytes() const noexcept;
 };
 
-std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_bytes);
+std::vector<std::byte> encode_header(const Header& header);
 
 /// Does a file that begins like this hold a container?
 bool is_container(std::span<const std::byte> first) noexcept;
@@ -55,7 +57,6 @@ bool is_container(std::span<const std::byte> first) noexcept;
 /// CorruptFile unless they make sense. Bounded by 2 MiB.
 std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::string& name);
 /// Verifies every byte. Throws CorruptFile.
-Header decode_header(std::span<const std::byte> bytes, const std::string& name,
-                     std::uint64_t& file_bytes);
+Header decode_header(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace scbf::container_format

@@ -126,8 +126,7 @@ Bytes message_of(const FilterState& now, std::vector<PackedStage> stages) {
   }
   Bytes message;
   if (now.growth.policy() != Growth::Policy::one) {
-    std::vector<container_format::Entry> entries;
-    message = container_header(parts_of(now), fields, checksums, entries);
+    message = container_format::encode_header(container_header(parts_of(now), fields, checksums));
   }
   message.reserve(message.size() + length);
   for (std::size_t i = 0; i < stages.size(); ++i) {

@@ -87,8 +87,10 @@ struct Header {
   std::uint64_t payload_offset() const noexcept;
   /// Before packing.
   std::uint64_t payload_bytes() const noexcept { return geometry.bytes(); }
-  /// For a plain payload only: the header does not tell how long a packed one is.
-  std::uint64_t file_bytes() const noexcept { return payload_offset() + payload_bytes(); }
+  /// 0 if the payload is packed: the header does not tell how long it is then.
+  std::uint64_t file_bytes() const noexcept {
+    return packed() ? 0 : payload_offset() + payload_bytes();
+  }
 };
 
 /// How many chunks a payload is cut into; the last may be short. Never overflows.

@@ -70,19 +70,25 @@ constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept {
 bool begins(const Kind& kind, std::span<const std::byte> first) noexcept;
 
 /// Fills in where each part begins, if its payload is plain: at a multiple of 4096 behind the one
-/// before it. Returns the length of the file. For packed payloads nothing is known, and all are 0.
+/// before it. For packed payloads nothing is known, and all are 0.
 template <class Entry>
-std::uint64_t lay_out(std::vector<Entry>& parts, std::uint64_t header_bytes, bool packed) noexcept {
+void lay_out(std::vector<Entry>& parts, std::uint64_t header_bytes, bool packed) noexcept {
   if (packed) {
     for (Entry& part : parts) part.offset = part.bytes = 0;
-    return 0;
+    return;
   }
   std::uint64_t end = header_bytes;
   for (Entry& part : parts) {
     part.offset = aligned(end);
     end = part.offset + part.bytes;
   }
-  return end;
+}
+/// The length of a file whose parts lie so; 0 for packed payloads.
+template <class Entry>
+std::uint64_t file_bytes(const std::vector<Entry>& parts, std::uint64_t header_bytes,
+                         bool packed) noexcept {
+  if (packed) return 0;
+  return parts.empty() ? header_bytes : parts.back().offset + parts.back().bytes;
 }
 
 /// Length of a header that uses so many bytes.

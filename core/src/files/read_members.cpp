@@ -32,17 +32,11 @@ BankHeader read_bank_header(Input& input, std::vector<std::byte> bytes) {
                                     input.name());
 }
 
-/// The length of a bank file whose payloads are plain.
-std::uint64_t file_bytes(const BankHeader& bank) {
-  return bank.members.empty() ? bank.bytes()
-                              : bank.members.back().offset + bank.members.back().bytes;
-}
-
 }  // namespace
 
 BankHeader read_members(Input& input, std::vector<std::byte> first, const UseMember& use) {
   BankHeader bank = read_bank_header(input, std::move(first));
-  const std::uint64_t whole = bank.packed() ? 0 : file_bytes(bank);
+  const std::uint64_t whole = bank.file_bytes();
   if (input.bytes() && *input.bytes() < whole) {
     file_format::throw_truncated(*input.bytes(), whole, input.name());
   }

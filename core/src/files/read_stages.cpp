@@ -52,13 +52,11 @@ using file_format::ChunkHeader;
 
 // ---- one stage: a filter file -------------------------------------------------------------------
 
-/// `bytes` are the first kFixedBytes of the header, or fewer if the input ended. Sets `checksum` to
-/// that of the header.
-StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes, std::uint64_t& checksum) {
+/// `bytes` are the first kFixedBytes of the header, or fewer if the input ended.
+HeaderRead<StageHeader> read_stage_header(Input& input, std::vector<std::byte> bytes) {
   const std::uint64_t header_bytes = file_format::checked_header_bytes(bytes, input.name());
   bytes = read_header(input, std::move(bytes), header_bytes);
   StageHeader header = file_format::decode_header(bytes, input.name());
-  checksum = file_format::checksum_in(bytes);
   if (input.bytes() && !header.packed()) {
     file_format::check_file_bytes(header, *input.bytes(), input.name());
   }
@@ -67,21 +65,19 @@ StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes, std::u
         file_format::chunk_count(header.payload_bytes()) * ChunkHeader::kBytes;
     input.check_left(least, "the headers of its chunks");
   }
-  return header;
+  return {std::move(header), file_format::checksum_in(bytes)};
 }
 
 // ---- several stages: a container ----------------------------------------------------------------
 
-ContainerHeader read_container_header(Input& input, std::vector<std::byte> bytes,
-                                      std::uint64_t& file_bytes, std::uint64_t& checksum) {
+HeaderRead<ContainerHeader> read_container_header(Input& input, std::vector<std::byte> bytes) {
   const std::uint64_t header_bytes = container_format::checked_header_bytes(bytes, input.name());
   bytes = read_header(input, std::move(bytes), header_bytes);
-  checksum = file_format::checksum_in(bytes);
-  ContainerHeader header = container_format::decode_header(bytes, input.name(), file_bytes);
-  if (input.bytes() && *input.bytes() < file_bytes) {
-    file_format::throw_truncated(*input.bytes(), file_bytes, input.name());
+  ContainerHeader header = container_format::decode_header(bytes, input.name());
+  if (input.bytes() && *input.bytes() < header.file_bytes()) {
+    file_format::throw_truncated(*input.bytes(), header.file_bytes(), input.name());
   }
-  return header;
+  return {std::move(header), file_format::checksum_in(bytes)};
 }
 
 void check_stage_header(const StageHeader& header, std::uint64_t checksum, const std::string& name,
@@ -160,9 +156,8 @@ void check_like_first(const StageHeader& header, const StageHeader& first,
 }
 
 FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const UseStage& use) {
-  std::uint64_t file_bytes = 0, head_checksum = 0;
-  ContainerHeader container =
-      read_container_header(input, std::move(fixed_bytes), file_bytes, head_checksum);
+  auto [container, head_checksum] = read_container_header(input, std::move(fixed_bytes));
+  const std::uint64_t file_bytes = container.file_bytes();
   std::optional<StageHeader> first;
   for (std::size_t i = 0; i < container.stages.size(); ++i) {
     const Entry& entry = container.stages[i];
@@ -171,8 +166,7 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const 
     // In a stream, lengths are only claims.
     Input part(fmt::format("{}: stage {}", input.name(), i), input,
                container.packed() ? Input::kNoLimit : entry.bytes);
-    std::uint64_t checksum = 0;
-    StageHeader header = read_stage_header(part, read_fixed_bytes(part), checksum);
+    auto [header, checksum] = read_stage_header(part, read_fixed_bytes(part));
     check_stage_header(header, checksum, part.name(), container, entry);
     if (first) check_like_first(header, *first, part.name());
     if ((header.geometry.layout() == Layout::ranked) !=
@@ -203,26 +197,22 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const 
 
 /// The same for the single stage of a filter file.
 FileHead read_single(Input& input, std::vector<std::byte> fixed_bytes, const UseStage& use) {
-  std::uint64_t checksum = 0;
-  StageHeader header = read_stage_header(input, std::move(fixed_bytes), checksum);
+  auto [header, checksum] = read_stage_header(input, std::move(fixed_bytes));
   check_first(header, input.name());
   const Growth growth = Growth::one(header.geometry);
   FileHead head{.version = header.version(),
                 .growth = growth,
                 .seed = header.seed,
-                .file_bytes = 0,
+                .file_bytes = header.file_bytes(),
                 .metadata = header.metadata,
                 .content = header.content,
                 .payload = header.payload,
                 .epoch = header.epoch,
                 .since = header.since,
                 .checksum = checksum};
-  StageShape shape = growth.stage(0);
-  shape.geometry = header.geometry;
-  const std::optional<std::uint64_t> file_bytes =
-      header.packed() ? std::nullopt : std::optional(header.file_bytes());
+  const StageShape shape = growth.stage(0).with(header.geometry.cell());
   use(input, StageHead{std::move(header), checksum, shape, 0, 0});
-  head.file_bytes = file_bytes.value_or(input.position());
+  if (head.payload == Payload::packed) head.file_bytes = input.position();
   return head;
 }
 

@@ -33,6 +33,13 @@ using file_format::Payload;
 
 using file_format::kChunkWords;
 
+/// A header that was read, of whatever format.
+template <class Header>
+struct HeaderRead {
+  Header header;
+  std::uint64_t checksum;  ///< of the header
+};
+
 /// The part of a file before its stages.
 struct FileHead {
   std::uint32_t version;

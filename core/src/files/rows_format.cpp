@@ -113,13 +113,16 @@ std::uint64_t Header::bytes() const noexcept {
                                             packed());
 }
 
-std::uint64_t Header::lay_out() noexcept {
+void Header::lay_out() noexcept {
   std::uint64_t end = bytes();
   for (Level& level : levels) {
     level.offset = packed() ? 0 : parts_header::aligned(end);
     end = level.offset + level.bytes();
   }
-  return packed() ? 0 : end;
+}
+
+std::uint64_t Header::file_bytes() const noexcept {
+  return packed() ? 0 : levels.back().offset + levels.back().bytes();
 }
 
 std::vector<std::vector<std::uint8_t>> used_slots(const Header& header) {

@@ -99,9 +99,9 @@ FilterParts parts_of(const FilterState& filter) {
   return parts;
 }
 
-std::vector<std::byte> container_header(const FilterParts& filter, std::span<const Header> headers,
-                                        std::span<const std::uint64_t> checksums,
-                                        std::vector<Entry>& entries) {
+container_format::Header container_header(const FilterParts& filter,
+                                          std::span<const Header> headers,
+                                          std::span<const std::uint64_t> checksums) {
   container_format::Header container{.growth = filter.growth,
                                      .seed = filter.seed,
                                      .metadata = *filter.metadata,
@@ -109,47 +109,40 @@ std::vector<std::byte> container_header(const FilterParts& filter, std::span<con
                                      .payload = headers[0].payload};
   for (std::size_t i = 0; i < headers.size(); ++i) {
     const Stage& stage = *filter.stages[i];
-    container.stages.push_back({0, headers[i].packed() ? 0 : headers[i].file_bytes(),
-                                stage.shape.full_at, stage.shape.fpr, stage.index, checksums[i]});
+    container.stages.push_back({0, headers[i].file_bytes(), stage.shape.full_at, stage.shape.fpr,
+                                stage.index, checksums[i]});
   }
-  const std::uint64_t file_bytes = container.lay_out();
-  std::vector<std::byte> bytes = container_format::encode_header(container, file_bytes);
-  entries = std::move(container.stages);
-  return bytes;
+  container.lay_out();
+  return container;
 }
 
 FilterWriter::FilterWriter(FilterParts parts, const SaveOptions& options)
     : parts_(std::move(parts)) {
+  const bool grows = parts_.growth.policy() != Growth::Policy::one;
   for (const Stage* const stage : parts_.stages) {
-    const std::string& metadata = is_container() ? stage->metadata : *parts_.metadata;
+    const std::string& metadata = grows ? stage->metadata : *parts_.metadata;
     headers_.push_back(header_of(*stage, parts_.epoch, options, metadata));
     checksums_.push_back(file_format::checksum_in(file_format::encode_header(headers_.back())));
   }
-  if (is_container()) {
-    std::vector<Entry> entries;
-    checksum_ = file_format::checksum_in(container_header(parts_, headers_, checksums_, entries));
-    bytes_ = entries.back().offset + entries.back().bytes;
-  } else {
-    checksum_ = checksums_[0];
-    bytes_ = headers_[0].packed() ? 0 : headers_[0].file_bytes();
-  }
+  if (grows) container_ = container_header(parts_, headers_, checksums_);
+  checksum_ = container_ ? file_format::checksum_in(container_format::encode_header(*container_))
+                         : checksums_[0];
 }
 
 void FilterWriter::write(const ByteSink& sink) const {
-  std::vector<Entry> entries;
   std::uint64_t at = 0;
-  if (is_container()) {
-    const std::vector<std::byte> header = container_header(parts_, headers_, checksums_, entries);
-    sink(header);
-    at = header.size();
+  if (container_) {
+    sink(container_format::encode_header(*container_));
+    at = container_->bytes();
   }
   for (std::size_t i = 0; i < headers_.size(); ++i) {
-    if (!entries.empty() && entries[i].offset > at) {
-      sink(std::vector<std::byte>(entries[i].offset - at));
+    if (container_) {
+      const Entry& entry = container_->stages[i];
+      if (entry.offset > at) sink(std::vector<std::byte>(entry.offset - at));
+      at = entry.offset + entry.bytes;
     }
     sink(file_format::encode_header(headers_[i]));
     write_payload(*parts_.stages[i], headers_[i].packed(), checksums_[i], sink);
-    if (!entries.empty()) at = entries[i].offset + entries[i].bytes;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,12 +29,11 @@ struct FilterParts {
 };
 FilterParts parts_of(const FilterState& filter);
 
-/// The header of a container whose stages have these headers, in their order, with these checksums
-/// once encoded. The headers give the entries their lengths.
-std::vector<std::byte> container_header(const FilterParts& filter,
-                                        std::span<const file_format::Header> headers,
-                                        std::span<const std::uint64_t> checksums,
-                                        std::vector<container_format::Entry>& entries);
+/// The header of a container, laid out, whose stages have these headers, in their order, with these
+/// checksums once encoded. The headers give the entries their lengths.
+container_format::Header container_header(const FilterParts& filter,
+                                          std::span<const file_format::Header> headers,
+                                          std::span<const std::uint64_t> checksums);
 
 /// Writes a filter, which must not change meanwhile. Its checksum and length are known before
 /// anything is written.
@@ -45,16 +45,17 @@ class FilterWriter {
   /// The checksum of the header that is written first.
   std::uint64_t header_checksum() const noexcept { return checksum_; }
   /// How many bytes are written; 0 if payloads are packed.
-  std::uint64_t bytes() const noexcept { return bytes_; }
+  std::uint64_t bytes() const noexcept {
+    return container_ ? container_->file_bytes() : headers_[0].file_bytes();
+  }
   void write(const ByteSink& sink) const;
 
  private:
-  bool is_container() const noexcept { return parts_.growth.policy() != Growth::Policy::one; }
-
   FilterParts parts_;
-  std::vector<file_format::Header> headers_;  ///< of each stage
-  std::vector<std::uint64_t> checksums_;      ///< of these headers
-  std::uint64_t checksum_, bytes_;
+  std::vector<file_format::Header> headers_;           ///< of each stage
+  std::vector<std::uint64_t> checksums_;               ///< of these headers
+  std::optional<container_format::Header> container_;  ///< of a filter that grows
+  std::uint64_t checksum_;
 };
 
 /// Packs a chunk, which has this number in a file whose header has this checksum, and writes it.
