@@ -16,10 +16,9 @@
 namespace scbf {
 
 void take_records_of(Stage& stage, const StageHead& head) {
-  stage.keys_inserted = head.header.keys_inserted;
-  stage.keys_removed = head.header.keys_removed;
-  stage.nonzero_at_most = stage.geometry().counters();
-  stage.known_nonzero.forget();
+  stage.records() = {.keys_inserted = head.header.keys_inserted,
+                     .keys_removed = head.header.keys_removed,
+                     .nonzero_at_most = stage.geometry().counters()};
 }
 
 namespace {

@@ -77,10 +77,6 @@ template <class Stages, class Remove, class Insert>
 RemoveReport remove_all_or_nothing(const Stages& stages, const KeyBatch& keys,
                                    std::span<std::uint8_t> verdicts, const BatchOptions& options,
                                    Remove remove, Insert insert) {
-  struct Numbers {
-    std::uint64_t keys_inserted, keys_removed, nonzero_at_most;
-    detail::KnownCount known_nonzero;
-  };
   struct Views {
     const Stages& stages;
     std::size_t size() const noexcept { return stages.size(); }
@@ -88,24 +84,14 @@ RemoveReport remove_all_or_nothing(const Stages& stages, const KeyBatch& keys,
       return std::as_const(stages[i]).view();
     }
   };
-  std::vector<Numbers> before;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const Stage& stage = stages[s];
-    before.push_back(
-        {stage.keys_inserted, stage.keys_removed, stage.nonzero_at_most, stage.known_nonzero});
-  }
+  std::vector<StageRecords> before;
+  for (std::size_t s = 0; s < stages.size(); ++s) before.push_back(stages[s].records());
   std::vector<std::uint8_t> own(verdicts.empty() ? keys.size() : 0);
   const std::span<std::uint8_t> out = verdicts.empty() ? std::span(own) : verdicts;
   RemovalLog log(stages.size(), keys.size());
   const auto undo = [&] {
     log.undo(keys, stages.size(), insert);
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      Stage& stage = stages[s];
-      stage.keys_inserted = before[s].keys_inserted;
-      stage.keys_removed = before[s].keys_removed;
-      stage.nonzero_at_most = before[s].nonzero_at_most;
-      stage.known_nonzero = before[s].known_nonzero;
-    }
+    for (std::size_t s = 0; s < stages.size(); ++s) stages[s].records() = before[s];
   };
   RemoveReport report;
   report.nulls = keys.nulls();

@@ -187,7 +187,7 @@ SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options
     if (is_empty(theirs, options)) continue;
     Stage& mine = container_of(next, theirs, i, options);
     report.inexact_counters += mine.subtract(theirs, options).inexact_counters;
-    mine.nonzero_at_most = mine.nonzero(options);
+    mine.tighten(options);
   }
   state_->stages = std::move(next);
   return report;

@@ -40,10 +40,7 @@ Stage Stage::copy_on(const Backend& other) const {
 }
 
 void Stage::take_records_of(const Stage& other) {
-  keys_inserted = other.keys_inserted;
-  keys_removed = other.keys_removed;
-  nonzero_at_most = other.nonzero_at_most;
-  known_nonzero = other.known_nonzero;
+  records() = other.records();
   metadata = other.metadata;
 }
 

@@ -17,14 +17,8 @@ namespace scbf {
 /// Index of a stage that merge took from a filter with another growth.
 inline constexpr std::uint32_t kForeignStage = 0xFFFF'FFFFu;
 
-/// Movable. Copying copies the counters, within the memory of the same backend.
-struct Stage {
-  StageShape shape;
-  std::uint32_t index;  ///< in the growth, or kForeignStage
-  std::uint64_t seed;
-  const Backend* backend;
-  std::unique_ptr<CounterStore> store;  ///< in the memory of `backend`
-  const OneKey* one_key;                ///< of `backend`, for the stage's geometry
+/// What is recorded of the keys and counters of a stage.
+struct StageRecords {
   std::uint64_t keys_inserted = 0;
   std::uint64_t keys_removed = 0;
   /// An upper bound on the number of non-zero counters, which costs nothing. Maintained by
@@ -32,19 +26,29 @@ struct Stage {
   std::uint64_t nonzero_at_most;
   /// The exact number of non-zero counters; unknown after a change that did not count them.
   detail::KnownCount known_nonzero{};
+};
+
+/// Movable. Copying copies the counters, within the memory of the same backend.
+struct Stage : StageRecords {
+  StageShape shape;
+  std::uint32_t index;  ///< in the growth, or kForeignStage
+  std::uint64_t seed;
+  const Backend* backend;
+  std::unique_ptr<CounterStore> store;  ///< in the memory of `backend`
+  const OneKey* one_key;                ///< of `backend`, for the stage's geometry
   /// Metadata in the stage's own header in a container; kept when it is saved again.
   std::string metadata = {};
 
   /// Takes over existing counters; how many of them are non-zero is not known.
   Stage(const StageShape& of_shape, std::uint32_t at, std::uint64_t with_seed, const Backend& on,
         std::unique_ptr<CounterStore> counters) noexcept
-      : shape(of_shape),
+      : StageRecords{.nonzero_at_most = of_shape.geometry.counters()},
+        shape(of_shape),
         index(at),
         seed(with_seed),
         backend(&on),
         store(std::move(counters)),
-        one_key(&on.one_key(of_shape.geometry)),
-        nonzero_at_most(of_shape.geometry.counters()) {}
+        one_key(&on.one_key(of_shape.geometry)) {}
   /// Makes an empty stage.
   static Stage empty(const StageShape& shape, std::uint32_t index, std::uint64_t seed,
                      const Backend& backend);
@@ -61,8 +65,9 @@ struct Stage {
     backend = &other;
     one_key = &other.one_key(geometry());
   }
-  /// Takes over what is recorded of another stage with the same content: numbers of keys and of
-  /// non-zero counters, metadata.
+  StageRecords& records() noexcept { return *this; }
+  const StageRecords& records() const noexcept { return *this; }
+  /// Takes over what is recorded of another stage with the same content, and its metadata.
   void take_records_of(const Stage& other);
 
   const Geometry& geometry() const noexcept { return shape.geometry; }
@@ -120,6 +125,8 @@ struct Stage {
   void assign(std::span<const std::uint64_t> words, std::uint64_t inserted, std::uint64_t removed);
 
   std::uint64_t nonzero(const BatchOptions& options) const;
+  /// Makes the bound on the number of non-zero counters exact.
+  void tighten(const BatchOptions& options) { nonzero_at_most = nonzero(options); }
   /// Bits only: how many are 1 here or in the other.
   std::uint64_t nonzero_with(const Stage& other, const BatchOptions& options) const;
   StageStatistics statistics(const BatchOptions& options) const;

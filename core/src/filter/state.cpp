@@ -270,7 +270,7 @@ bool join(Stage& mine, const Stage& theirs, const BatchOptions& options) {
     if (sum.nonzero(options) > most) return false;
     mine = std::move(sum);
   }
-  mine.nonzero_at_most = mine.nonzero(options);
+  mine.tighten(options);
   return true;
 }
 
@@ -295,7 +295,7 @@ void FilterState::merge(const FilterState& other, const BatchOptions& options) {
     }
     next.push_back(theirs.copy_on(*backend));
     if (!(growth == other.growth)) next.back().index = kForeignStage;
-    next.back().nonzero_at_most = next.back().nonzero(options);
+    next.back().tighten(options);
   }
   begin_change();
   stages = std::move(next);

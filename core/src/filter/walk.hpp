@@ -60,7 +60,7 @@ std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const Inser
   for (std::size_t s = 0; s < stages.size(); ++s) {
     Stage& stage = stages[s];
     if (stage.nonzero_at_most < stage.shape.full_at) return s;
-    stage.nonzero_at_most = stage.nonzero(options);
+    stage.tighten(options);
     if (stage.nonzero_at_most < stage.shape.full_at) return s;
   }
   if (stages.size() >= stages.growth().most_stages()) {
