@@ -117,6 +117,189 @@ RemoveCounts remove_claimed(BankState& state, std::uint32_t member, const KeyBat
       });
 }
 
+/// Bank::insert of many batches into members that grow.
+class InsertionOfMany {
+ public:
+  InsertionOfMany(BankState& state, std::span<const MemberKeys> batches,
+                  const BatchOptions& options)
+      : state_(state),
+        batches_(batches),
+        options_(options),
+        by_member_(batches),
+        round_(Change::insert, options),
+        processed_(batches.size()) {}
+
+  InsertReport run() {
+    std::vector<Turn>& turns = by_member_.turns;
+    while (!turns.empty()) {
+      for (Turn& turn : turns) plan(turn);
+      std::erase_if(turns, [](const Turn& turn) { return turn.over; });
+      round_.run();
+    }
+    if (full_) {
+      throw MembersFull(error_text("member {}: {}", full_->member, full_->why.what()), full_->batch,
+                        std::move(processed_), total_);
+    }
+    return total_;
+  }
+
+ private:
+  /// A batch that has no room, its member, and why.
+  struct Full {
+    std::size_t batch;
+    std::uint32_t member;
+    Error why;
+  };
+
+  /// Plans a member's keys of this round.
+  void plan(Turn& turn) {
+    BankState::Stages stages{state_, turn.member};
+    std::size_t stage = InsertStep::kNowhere;
+    while (const auto rest = turn.rest(batches_)) {
+      const std::size_t batch = turn.batches.front();
+      InsertStep step;
+      if (stage == InsertStep::kNowhere) {
+        const std::uint64_t nulls = batches_[batch].keys.slice(0, turn.first).nulls();
+        try {
+          step = next_insert_step(stages, *rest, turn.first, {turn.first - nulls, nulls}, options_);
+        } catch (const FilterFull& why) {
+          return give_up(turn, why);
+        } catch (const std::bad_alloc&) {
+          return give_up(turn, kNoMemoryForText);
+        }
+      } else {
+        // The stage has not received this round's keys yet, so it takes a further batch only if
+        // that surely fits as a whole.
+        if (surely_taken(stages[stage]) < rest->size()) return;
+        step = book_insert(stages[stage], stage, *rest, rest->size());
+      }
+      processed_[batch] += step.count;
+      total_.inserted += step.valid;
+      total_.nulls += step.count - step.valid;
+      turn.first += step.count;
+      if (step.stage == InsertStep::kNowhere) continue;
+      stage = step.stage;
+      const BankState::StageSlot& at = stages.slots()[stage];
+      round_.add(at.level, at.slot, rest->slice(0, step.count));
+      if (step.count < rest->size()) return;
+    }
+    turn.over = true;
+  }
+
+  void give_up(Turn& turn, const Error& why) {
+    const std::size_t batch = turn.batches.front();
+    if (!full_ || batch < full_->batch) full_ = Full{batch, turn.member, why};
+    turn.over = true;
+  }
+
+  BankState& state_;
+  std::span<const MemberKeys> batches_;
+  const BatchOptions& options_;
+  Turns by_member_;
+  Round round_;
+  std::vector<std::uint64_t> processed_;  ///< keys of each batch
+  InsertReport total_;
+  std::optional<Full> full_;  ///< the first of them
+};
+
+/// Removes the keys of members with one stage, which need no windows. Leaves the other turns.
+void remove_directly(BankState& state, std::span<const MemberKeys> batches,
+                     std::vector<Turn>& turns, Round& round) {
+  const auto one_stage = [&](const Turn& turn) {
+    return state.members[turn.member].stages.size() == 1;
+  };
+  for (const Turn& turn : turns) {
+    if (!one_stage(turn)) continue;
+    for (const std::size_t batch : turn.batches) {
+      round.add(&state.first, turn.member, batches[batch].keys);
+    }
+  }
+  round.run();
+  std::erase_if(turns, one_stage);
+}
+
+/// A member with several stages, and the window of its next keys.
+struct Cursor {
+  Turn turn;
+  std::size_t room;  ///< keys
+  RemovalWindow window;
+  std::uint64_t ambiguous = 0;
+  bool over = false;  ///< no key is left
+
+  /// Plans the member's next run, from the keys in its window or, when these are done, from further
+  /// ones.
+  void plan(std::span<const MemberKeys> batches) {
+    while (!window.next_run()) {
+      ambiguous += window.ambiguous();
+      window.begin();
+      std::size_t left = room;
+      while (left > 0) {
+        const auto rest = turn.rest(batches);
+        if (!rest) break;
+        const std::size_t count = std::min(left, rest->size());
+        window.append(*rest, 0, count);
+        turn.first += count;
+        left -= count;
+      }
+      over = left == room;
+      if (over) return;
+      window.ask();
+    }
+  }
+};
+
+/// Makes cursors for the next members, as many as may have windows together, and takes these off
+/// `turns`. If there is no memory for a window, that member's keys are removed at once.
+std::vector<Cursor> next_cursors(BankState& state, std::span<const MemberKeys> batches,
+                                 std::span<const Turn>& turns, RemoveReport& report) {
+  std::vector<Cursor> cursors;
+  for (std::size_t keys = 0; !turns.empty() && keys < kRemoveTogether; turns = turns.subspan(1)) {
+    const Turn& turn = turns.front();
+    std::size_t room = 0;
+    for (const std::size_t batch : turn.batches) {
+      room = std::min(kRemoveKeys, room + batches[batch].keys.size());
+    }
+    if (room == 0) continue;
+    keys += room;
+    try {
+      const StageViews stages{state.members[turn.member].stages};
+      cursors.push_back({turn, room, RemovalWindow(*state.backend, stages, room)});
+    } catch (const std::bad_alloc&) {
+      for (const std::size_t batch : turn.batches) {
+        const RemoveCounts counts =
+            remove_claimed(state, turn.member, batches[batch].keys, nullptr);
+        report.removed += counts.removed;
+        report.ambiguous += counts.ambiguous;
+      }
+    }
+  }
+  return cursors;
+}
+
+/// Removes all keys of these members. What was removed is counted by `round`.
+void run_cursors(BankState& state, std::span<const MemberKeys> batches, std::vector<Cursor> cursors,
+                 Round& round, const BatchOptions& options, RemoveReport& report) {
+  const unsigned threads = thread_count(options);
+  while (!cursors.empty()) {
+    run_tasks(options, threads, cursors.size(), [&](std::size_t i) { cursors[i].plan(batches); });
+    for (const Cursor& cursor : cursors) {
+      if (cursor.over) {
+        report.ambiguous += cursor.ambiguous;
+        continue;
+      }
+      const auto& stages = state.members[cursor.turn.member].stages;
+      for (std::size_t s = 0; s < stages.size(); ++s) {
+        const auto run = cursor.window.run(s);
+        if (!run.empty()) {
+          round.add(stages[s].level, stages[s].slot, KeyBatch::from_hashes(run));
+        }
+      }
+    }
+    round.run();
+    std::erase_if(cursors, [](const Cursor& cursor) { return cursor.over; });
+  }
+}
+
 }  // namespace
 
 BankState::Member& BankState::changeable(std::uint32_t member) {
@@ -154,67 +337,7 @@ InsertReport Bank::insert(std::span<const MemberKeys> batches, const BatchOption
     const ChangeCounts counts = state.first.change_many(Change::insert, batches, options);
     return {counts.changed, counts.nulls};
   }
-  Turns by_member(batches);
-  std::vector<Turn>& turns = by_member.turns;
-  std::vector<std::uint64_t> processed(batches.size());
-  InsertReport total;
-  // The first batch that has no room, its member, and why.
-  struct Full {
-    std::size_t batch;
-    std::uint32_t member;
-    Error why;
-  };
-  std::optional<Full> full;
-  Round round(Change::insert, options);
-  const auto give_up = [&](Turn& turn, const Error& why) {
-    const std::size_t batch = turn.batches.front();
-    if (!full || batch < full->batch) full = Full{batch, turn.member, why};
-    turn.over = true;
-  };
-  // Plans a member's keys of this round.
-  const auto plan = [&](Turn& turn) {
-    BankState::Stages stages{state, turn.member};
-    std::size_t stage = InsertStep::kNowhere;
-    while (const auto rest = turn.rest(batches)) {
-      const std::size_t batch = turn.batches.front();
-      InsertStep step;
-      if (stage == InsertStep::kNowhere) {
-        const std::uint64_t nulls = batches[batch].keys.slice(0, turn.first).nulls();
-        try {
-          step = next_insert_step(stages, *rest, turn.first, {turn.first - nulls, nulls}, options);
-        } catch (const FilterFull& why) {
-          return give_up(turn, why);
-        } catch (const std::bad_alloc&) {
-          return give_up(turn, kNoMemoryForText);
-        }
-      } else {
-        // The stage has not received this round's keys yet, so it takes a further batch only if
-        // that surely fits as a whole.
-        if (surely_taken(stages[stage]) < rest->size()) return;
-        step = book_insert(stages[stage], stage, *rest, rest->size());
-      }
-      processed[batch] += step.count;
-      total.inserted += step.valid;
-      total.nulls += step.count - step.valid;
-      turn.first += step.count;
-      if (step.stage == InsertStep::kNowhere) continue;
-      stage = step.stage;
-      const BankState::StageSlot& at = stages.slots()[stage];
-      round.add(at.level, at.slot, rest->slice(0, step.count));
-      if (step.count < rest->size()) return;
-    }
-    turn.over = true;
-  };
-  while (!turns.empty()) {
-    for (Turn& turn : turns) plan(turn);
-    std::erase_if(turns, [](const Turn& turn) { return turn.over; });
-    round.run();
-  }
-  if (full) {
-    throw MembersFull(error_text("member {}: {}", full->member, full->why.what()), full->batch,
-                      std::move(processed), total);
-  }
-  return total;
+  return InsertionOfMany(state, batches, options).run();
 }
 
 RemoveReport Bank::remove(std::uint32_t member, const KeyBatch& keys,
@@ -264,91 +387,10 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
   }
   Turns by_member(batches);
   Round round(Change::remove, options);
-  // Members with one stage need no windows: their batches go there directly.
-  const auto one_stage = [&](const Turn& turn) {
-    return state.members[turn.member].stages.size() == 1;
-  };
-  for (const Turn& turn : by_member.turns) {
-    if (!one_stage(turn)) continue;
-    for (const std::size_t batch : turn.batches) {
-      round.add(&state.first, turn.member, batches[batch].keys);
-    }
-  }
-  round.run();
-  std::erase_if(by_member.turns, one_stage);
-
-  /// A member with several stages, and the window of its next keys.
-  struct Cursor {
-    Turn turn;
-    std::size_t room;  // keys
-    RemovalWindow window;
-    std::uint64_t ambiguous = 0;
-    bool active = true;
-  };
-  // Plans the member's next run, from the keys in its window or, when these are done, from further
-  // ones.
-  const auto plan = [&](Cursor& cursor) {
-    while (!cursor.window.next_run()) {
-      cursor.ambiguous += cursor.window.ambiguous();
-      cursor.window.begin();
-      std::size_t left = cursor.room;
-      while (left > 0) {
-        const auto rest = cursor.turn.rest(batches);
-        if (!rest) break;
-        const std::size_t count = std::min(left, rest->size());
-        cursor.window.append(*rest, 0, count);
-        cursor.turn.first += count;
-        left -= count;
-      }
-      if (left == cursor.room) {
-        cursor.active = false;
-        return;
-      }
-      cursor.window.ask();
-    }
-  };
-  const unsigned threads = thread_count(options);
-  for (std::size_t next = 0; next < by_member.turns.size();) {
-    std::vector<Cursor> cursors;
-    for (std::size_t keys = 0; next < by_member.turns.size() && keys < kRemoveTogether; ++next) {
-      const Turn& turn = by_member.turns[next];
-      std::size_t room = 0;
-      for (const std::size_t batch : turn.batches) {
-        room = std::min(kRemoveKeys, room + batches[batch].keys.size());
-      }
-      if (room == 0) continue;
-      keys += room;
-      try {
-        cursors.push_back(
-            {turn, room,
-             RemovalWindow(*state.backend, StageViews{state.members[turn.member].stages}, room)});
-      } catch (const std::bad_alloc&) {  // no memory for a window: this member goes alone
-        for (const std::size_t batch : turn.batches) {
-          const RemoveCounts counts =
-              remove_claimed(state, turn.member, batches[batch].keys, nullptr);
-          report.removed += counts.removed;
-          report.ambiguous += counts.ambiguous;
-        }
-      }
-    }
-    while (!cursors.empty()) {
-      run_tasks(options, threads, cursors.size(), [&](std::size_t i) { plan(cursors[i]); });
-      for (const Cursor& cursor : cursors) {
-        if (!cursor.active) {
-          report.ambiguous += cursor.ambiguous;
-          continue;
-        }
-        const auto& stages = state.members[cursor.turn.member].stages;
-        for (std::size_t s = 0; s < stages.size(); ++s) {
-          const auto run = cursor.window.run(s);
-          if (!run.empty()) {
-            round.add(stages[s].level, stages[s].slot, KeyBatch::from_hashes(run));
-          }
-        }
-      }
-      round.run();
-      std::erase_if(cursors, [](const Cursor& cursor) { return !cursor.active; });
-    }
+  remove_directly(state, batches, by_member.turns, round);
+  for (std::span<const Turn> turns = by_member.turns; !turns.empty();) {
+    run_cursors(state, batches, next_cursors(state, batches, turns, report), round, options,
+                report);
   }
   report.removed += round.changed();
   report.absent = valid - report.removed - report.ambiguous;
