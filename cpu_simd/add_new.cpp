@@ -7,7 +7,6 @@
 // other key's answer depends on them.
 #include <algorithm>
 #include <array>
-#include <new>
 #include <optional>
 
 #include "cpu_simd/change.hpp"
@@ -134,12 +133,8 @@ ChangedKeys add_new_by_position(const FilterArrays& filter, ChangePass& pass, co
 
 ChangedKeys add_new_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* answers,
                          Choice& choice, const BatchOptions& options) noexcept {
-  if (choice.way == Way::direct) return add_new_directly(filter, keys, answers);
   std::optional<ChangePass> pass;
-  try {
-    pass.emplace(filter, choice, options);
-  } catch (const std::bad_alloc&) {
-    choice.way = Way::direct;
+  if (!make_pass(choice, [&] { pass.emplace(filter, choice, options); })) {
     return add_new_directly(filter, keys, answers);
   }
   ChangedKeys added;

@@ -5,7 +5,6 @@
 #include <array>
 #include <memory_resource>
 #include <mutex>
-#include <new>
 #include <optional>
 
 #include "cpu_simd/conflicts.hpp"
@@ -199,12 +198,8 @@ std::uint64_t add_taken_in(const FilterArrays& filter, ChangePass& pass) noexcep
 
 std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, Choice& choice,
                        const BatchOptions& options) noexcept {
-  if (choice.way == Way::direct) return add_directly(filter, keys);
   std::optional<ChangePass> pass;
-  try {
-    pass.emplace(filter, choice, options);
-  } catch (const std::bad_alloc&) {
-    choice.way = Way::direct;
+  if (!make_pass(choice, [&] { pass.emplace(filter, choice, options); })) {
     return add_directly(filter, keys);
   }
   std::uint64_t filled = 0;
@@ -217,19 +212,16 @@ std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, Choice&
 
 ChangedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
                       Choice& choice, const BatchOptions& options) noexcept {
-  if (choice.way == Way::direct) return take_directly(filter, keys, verdicts);
   std::optional<ChangePass> pass;
   HostMemory conflicts;
-  try {
+  const auto make = [&] {
     pass.emplace(filter, choice, options);
     if (filter.arrays > 1) {
       conflicts = HostMemory::sparse(ConflictResolver::bytes_for(
           std::min(keys.size(), pass->keys_per_window()) * filter.view.geometry.probes()));
     }
-  } catch (const std::bad_alloc&) {
-    choice.way = Way::direct;
-    return take_directly(filter, keys, verdicts);
-  }
+  };
+  if (!make_pass(choice, make)) return take_directly(filter, keys, verdicts);
   ChangedKeys removed;
   pass->for_each_window(
       keys, [&] { removed += take_by_position(filter, *pass, keys, conflicts, verdicts); });

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <new>
 #include <optional>
 #include <vector>
 
@@ -191,12 +190,7 @@ std::uint64_t ask_by_position(const ConstFilterArrays& filter, const Question& q
                               const KeyBatch& keys, std::uint8_t* out, Choice& choice,
                               const BatchOptions& options) {
   std::optional<ArrayPass<const std::uint64_t>> pass;
-  try {
-    pass.emplace(filter, choice, options);
-  } catch (const std::bad_alloc&) {
-    choice.way = Way::direct;
-    return 0;
-  }
+  if (!make_pass(choice, [&] { pass.emplace(filter, choice, options); })) return 0;
   std::uint64_t hits = 0;
   pass->for_each_window(keys, [&] {
     hits += pass->ask<bits>(keys, question, out);

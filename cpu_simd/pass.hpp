@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <numeric>
 
 #include "cpu_simd/answers.hpp"
@@ -23,6 +24,20 @@
 #include "kit/executor.hpp"
 
 namespace scbf {
+
+/// Calls make(), which takes the memory for a pass, unless the choice is the direct way. If there
+/// is no memory, it becomes that. Returns whether the pass was made.
+template <class Make>
+bool make_pass(Choice& choice, Make make) noexcept {
+  if (choice.way == Way::direct) return false;
+  try {
+    make();
+    return true;
+  } catch (const std::bad_alloc&) {
+    choice.way = Way::direct;
+    return false;
+  }
+}
 
 class Pass {
  public:
