@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "maths/counted.hpp"
 #include "maths/sizing_search.hpp"
@@ -198,23 +199,21 @@ std::string memory_words(double relative, std::string_view save = "save") {
 }
 
 std::string groups_words(const Option& made, std::uint32_t groups) {
-  std::string fewer, more;
+  std::string text;
   if (groups > 1) {
     const auto memory = relative_memory(made, Layout::split_block, groups - 1);
-    fewer =
-        memory ? "one group fewer would " + memory_words(*memory) : "fewer groups cannot hold this";
+    text = memory ? " One group fewer would " + memory_words(*memory)
+                  : " Fewer groups cannot hold this";
   }
   if (groups < kMaxGroups) {
     const auto memory = relative_memory(made, Layout::split_block, groups + 1);
     if (memory) {
-      more = "one more group (and cache line) would " +
-             memory_words(*memory, 1 - *memory < sizing::kGroupMustSave ? "save only" : "save");
+      text += text.empty() ? " One" : ", one";
+      text += " more group (and cache line) would " +
+              memory_words(*memory, 1 - *memory < sizing::kGroupMustSave ? "save only" : "save");
     }
   }
-  std::string text = fewer + (fewer.empty() || more.empty() ? "" : ", ") + more;
-  if (text.empty()) return text;
-  text[0] = text[0] == 'f' ? 'F' : 'O';
-  return " " + text + ".";
+  return text.empty() ? text : text + ".";
 }
 
 std::string why(const PlanRequest& request, const Option& made) {
@@ -247,6 +246,15 @@ std::string why(const PlanRequest& request, const Option& made) {
                         collisions);
   }
   return text;
+}
+
+Plan plan_of(const PlanRequest& request, const Option& made, std::string reason) {
+  return {made.geometry,
+          made.capacity,
+          made.fpr,
+          predicted_fpr(made.geometry, static_cast<double>(made.capacity)),
+          bits_per_key(request, made),
+          std::move(reason)};
 }
 
 // ---- ranked -------------------------------------------------------------------------------------
@@ -325,13 +333,7 @@ Plan plan_ranked(const PlanRequest& request) {
   if (request.memory_bytes && !fits(capacity, fpr, request)) {
     throw InvalidArgument(fmt::format(kNotInMemory, *request.memory_bytes, capacity, fpr));
   }
-  const auto keys = static_cast<double>(capacity);
-  return {made.geometry,
-          capacity,
-          fpr,
-          predicted_fpr(made.geometry, keys),
-          bits_per_key(request, made),
-          why_ranked(request, made)};
+  return plan_of(request, made, why_ranked(request, made));
 }
 
 Plan plan_in(Layout layout, const PlanRequest& request) {
@@ -353,13 +355,7 @@ Plan plan_in(Layout layout, const PlanRequest& request) {
         *request.memory_bytes, *request.capacity, made->fpr * 100, to_string(layout),
         kUselessFpr * 100));
   }
-  const auto keys = static_cast<double>(made->capacity);
-  return {made->geometry,
-          made->capacity,
-          made->fpr,
-          predicted_fpr(made->geometry, keys),
-          bits_per_key(request, *made),
-          why(request, *made)};
+  return plan_of(request, *made, why(request, *made));
 }
 
 }  // namespace
