@@ -102,8 +102,7 @@ class SimdBackend final : public Backend {
 
   std::uint64_t count(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                       std::uint8_t* out, const BatchOptions& options) const override {
-    const std::size_t few = filters.size() > 1 ? kFewKeys : kFewChanges;
-    if (!filters.empty() && are_few(keys, few, options)) {
+    if (!filters.empty() && are_few(keys, few_in(filters.size()), options)) {
       return count_few(filters, keys, key_by_key(filters[0].geometry), out);
     }
     return with_arrays(filters, keys, out, [&](std::span<const ConstFilterArrays> arrays) {
@@ -114,7 +113,7 @@ class SimdBackend final : public Backend {
   RemoveCounts remove(std::span<const CounterView> filters, const KeyBatch& keys,
                       std::uint8_t* verdicts, std::span<RemovalChange> changes,
                       const BatchOptions& options) const override {
-    if (are_few(keys, filters.size() > 1 ? kFewKeys : kFewChanges, options)) {
+    if (are_few(keys, few_in(filters.size()), options)) {
       return remove_few(filters, keys, key_by_key(filters[0].geometry), verdicts, changes);
     }
     if (filters.size() > 1) return remove_from_several(*this, filters, keys, verdicts, changes);

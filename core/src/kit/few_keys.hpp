@@ -24,11 +24,14 @@
 
 namespace scbf {
 
-/// Lookups, and removals and counts in several filters, go key by key up to kFewKeys keys;
-/// insertions, and removals and counts in one filter, up to kFewChanges (docs/performance_notes.md,
-/// "Few keys").
+/// Lookups go key by key up to kFewKeys keys, insertions up to kFewChanges
+/// (docs/performance_notes.md, "Few keys").
 inline constexpr std::size_t kFewKeys = 16, kFewChanges = 4;
 static_assert(kFewChanges <= kFewKeys);
+/// And removals and counts in this many filters.
+constexpr std::size_t few_in(std::size_t filters) noexcept {
+  return filters > 1 ? kFewKeys : kFewChanges;
+}
 /// Filters of at most this size together are assumed to lie in cache: nothing is prefetched.
 inline constexpr std::uint64_t kCachedBytes = 1u << 20;
 /// Slices of a `split` filter whose lines are prefetched. A lookup needs later slices only for keys
