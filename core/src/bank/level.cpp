@@ -229,18 +229,21 @@ class Level::MarkTimes {
   std::atomic<std::uint64_t> keys_{0}, ns_{0};
 };
 
-ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys,
-                           std::span<std::uint8_t> verdicts, MarkTimes* marks,
-                           const BatchOptions& options) {
+ChangeCounts Level::change_counters(Change what, std::uint32_t slot, const KeyBatch& keys,
+                                    std::span<std::uint8_t> verdicts, const BatchOptions& options) {
   Stage& stage = at(slot);
-  if (marks == nullptr) {
-    if (what == Change::insert) {
-      const InsertReport report = stage.insert(keys, options);
-      return {report.inserted, 0, report.nulls};
-    }
-    const RemoveReport report = remove_keys({&stage, 1}, keys, verdicts, options);
-    return {report.removed, report.absent, report.nulls};
+  if (what == Change::insert) {
+    const InsertReport report = stage.insert(keys, options);
+    return {report.inserted, 0, report.nulls};
   }
+  const RemoveReport report = remove_keys({&stage, 1}, keys, verdicts, options);
+  return {report.removed, report.absent, report.nulls};
+}
+
+ChangeCounts Level::change_and_mark(Change what, std::uint32_t slot, const KeyBatch& keys,
+                                    std::span<std::uint8_t> verdicts, MarkTimes& times,
+                                    const BatchOptions& options) {
+  Stage& stage = at(slot);
   const std::uint64_t* words = stage.words().data();
   const std::size_t most = std::min(keys.size(), kKeysAtOnce);
   PieceRoom<std::uint64_t> hashes(most);
@@ -255,7 +258,7 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
     const KeyBatch located = KeyBatch::from_hashes({hashes.data(), valid});
     counts.nulls += n - valid;
     if (what == Change::insert) {
-      marks->book(n, [&] { rows.mark_zeros(*kernels, words, slot, hashes.data(), valid, true); });
+      times.book(n, [&] { rows.mark_zeros(*kernels, words, slot, hashes.data(), valid, true); });
       counts.changed += stage.insert(located, options).inserted;
       continue;
     }
@@ -269,7 +272,7 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
       hashes.data()[removed] = hashes.data()[i];
       removed += answers[i];
     }
-    marks->book(n, [&] { rows.mark_zeros(*kernels, words, slot, hashes.data(), removed, false); });
+    times.book(n, [&] { rows.mark_zeros(*kernels, words, slot, hashes.data(), removed, false); });
     if (!verdicts.empty()) spread_answers(keys, first, n, answers.data());
   }
   return counts;
@@ -280,10 +283,10 @@ ChangeCounts Level::change_one(Change what, std::uint32_t slot, const KeyBatch& 
   ChangeCounts counts;
   if (rows.worth_rebuilding(keys.size(), 1)) {
     and_rebuild(slot, options,
-                [&] { counts = change(what, slot, keys, verdicts, nullptr, options); });
+                [&] { counts = change_counters(what, slot, keys, verdicts, options); });
   } else {
-    MarkTimes marks;
-    counts = change(what, slot, keys, verdicts, &marks, options);
+    MarkTimes times;
+    counts = change_and_mark(what, slot, keys, verdicts, times, options);
   }
   return counts;
 }
@@ -364,8 +367,9 @@ ChangeCounts Level::carry_out(ChangePlan& plan, Change what, std::span<const Mem
     members_left -= task.members;
     task.marks = marking;
     for (std::size_t i = task.begin; i < task.end; ++i) {
-      task.counts += change(what, plan.slots[i], batches[plan.order[i]].keys, {},
-                            task.marks ? &times : nullptr, inner);
+      const KeyBatch& keys = batches[plan.order[i]].keys;
+      task.counts += task.marks ? change_and_mark(what, plan.slots[i], keys, {}, times, inner)
+                                : change_counters(what, plan.slots[i], keys, {}, inner);
     }
     const double ns = mark_ns != 0 ? mark_ns : times.ns();
     if (task.marks && rows.worth_rebuilding(keys_left, members_left, ns)) {

@@ -165,11 +165,14 @@ struct Level {
   void make_room(std::size_t slots, const BatchOptions& options);
   /// What marking has taken so far. Several threads may book.
   class MarkTimes;
+  /// Inserts or removes a batch, without the rows: the caller rebuilds the column.
+  ChangeCounts change_counters(Change what, std::uint32_t slot, const KeyBatch& keys,
+                               std::span<std::uint8_t> verdicts, const BatchOptions& options);
   /// Inserts or removes a batch in pieces, hashing keys once for counters and rows, and books what
-  /// marking took. If `marks` is null the rows are not updated: the caller rebuilds the column.
-  ChangeCounts change(Change what, std::uint32_t slot, const KeyBatch& keys,
-                      std::span<std::uint8_t> verdicts, MarkTimes* marks,
-                      const BatchOptions& options);
+  /// marking took.
+  ChangeCounts change_and_mark(Change what, std::uint32_t slot, const KeyBatch& keys,
+                               std::span<std::uint8_t> verdicts, MarkTimes& times,
+                               const BatchOptions& options);
 
   std::vector<std::uint32_t> owners_ = {};  ///< by slot; at least as many as stages
 };
