@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "cpu_simd/engine.hpp"
 #include "cpu_simd/tuning.hpp"

@@ -5,8 +5,6 @@
 // kit/row_kernels.hpp.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>

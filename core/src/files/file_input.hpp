@@ -18,7 +18,7 @@
 #include "files/file_io.hpp"
 #include "scbf/detail/in_quotes.hpp"
 #include "scbf/errors.hpp"
-#include "scbf/filter.hpp"
+#include "scbf/files.hpp"
 
 namespace scbf {
 

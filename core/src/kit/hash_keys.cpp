@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/hash_keys.hpp"
 
-#include "scbf/backend.hpp"
 #include "scbf/detail/hash.hpp"
 
 #define XXH_INLINE_ALL

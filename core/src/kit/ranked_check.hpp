@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "kit/ranked_block.hpp"
 #include "scbf/geometry.hpp"
