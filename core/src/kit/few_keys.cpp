@@ -11,26 +11,6 @@ namespace scbf {
 
 namespace {
 
-// As functions with addresses.
-
-template <auto function, class Word>
-auto of_key(const Geometry& geometry, Word* words, std::uint64_t hash) noexcept {
-  return function(geometry, words, hash);
-}
-using Word = std::uint64_t;
-constexpr OneKey kOfCounters = {of_key<holds_key, const Word>, of_key<count_of, const Word>,
-                                of_key<add_key, Word>, of_key<take_key, Word>};
-constexpr OneKey kOfBits = {of_key<holds_bits, const Word>, of_key<count_bits, const Word>,
-                            of_key<add_bits, Word>, nullptr};
-
-}  // namespace
-
-const OneKey& Backend::one_key(const Geometry& geometry) const noexcept {
-  return geometry.cell() == Cell::bit ? kOfBits : kOfCounters;
-}
-
-namespace {
-
 /// Hashes of a small batch's valid keys; the constructor prefetches their lines.
 class FewKeys {
  public:

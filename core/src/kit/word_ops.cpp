@@ -317,23 +317,4 @@ std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first,
   return histograms;
 }
 
-void Backend::intersect(CounterView into, ConstCounterView from, const BatchOptions&) const {
-  intersect_words(into.words, from.words, into.geometry.words());
-}
-
-std::uint64_t Backend::count_joined(ConstCounterView a, ConstCounterView b,
-                                    const BatchOptions&) const {
-  return ones_in_either(a.words, b.words, a.geometry.words());
-}
-
-void Backend::project(CounterView bits, ConstCounterView counters, const BatchOptions&) const {
-  project_words(counters.geometry, counters.words, {0, bits.geometry.words()}, bits.words);
-}
-
-std::uint64_t Backend::count_nonzero(ConstCounterView view, const BatchOptions& options) const {
-  std::uint64_t zero = 0;
-  for (const Histogram& slice : histograms(view, options)) zero += slice[0];
-  return view.geometry.counters() - zero;
-}
-
 }  // namespace scbf
