@@ -3,6 +3,7 @@
 
 import datetime
 import decimal
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -227,8 +228,10 @@ def test_pandas() -> None:
     assert frame[filled([2]).contains(frame["key"])]["key"].tolist() == [2]
     with pytest.raises(scbf.InvalidKey, match="float64"):
         filled(pd.Series([1, None]))
-    with pytest.raises(scbf.InvalidKey, match="timestamp"):
-        filled(pd.Series(pd.to_datetime(["2020-01-01"])))
+    for moments in (pd.Series(pd.to_datetime(["2020-01-01", None])), pd.Series(pd.to_timedelta(["1 s", None]))):
+        with pytest.raises(scbf.InvalidKey, match="(timestamp|duration) .* leave NaT out first, for example by dropna"):
+            filled(moments)
+        assert len(moments.dropna().astype("int64")) == 1  # without dropna(), NaT becomes a number
     with pytest.raises(scbf.InvalidKey, match="bool"):
         filled(pd.Series([True]))
 
@@ -328,6 +331,27 @@ def test_bad_types(name: str) -> None:
         with pytest.raises(scbf.InvalidKey):
             some.contains(column)
     assert some == filled([1])
+
+
+@pytest.mark.parametrize("kind", [
+    pa.date32(), pa.date64(), pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns"), pa.timestamp("s"),
+    pa.timestamp("ns", "UTC"), pa.duration("ms"), pa.decimal128(20, 0), pa.decimal256(20, 0)], ids=str)
+def test_what_a_message_says_to_cast_to_makes_keys(kind: Any) -> None:
+    column = pa.array([86_400_000, None]).cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    column = pa.array([1, None]).cast(kind) if pa.types.is_decimal(kind) else column.cast(kind)
+    with pytest.raises(scbf.InvalidKey) as raised:
+        filled(column)
+    found = re.search(r"cast it to (a string or to )?(int32|int64)", str(raised.value))
+    assert found
+    keys = column.cast(found[2])
+    check_column(lambda: keys, keys.to_pylist())
+    if found[1]:
+        check_column(lambda: column.cast(pa.string()), ["1", None])
+
+
+def test_intervals_are_not_cast_by_arrow() -> None:
+    with pytest.raises(scbf.InvalidKey, match="cast it to a string where it comes from, for example in SQL"):
+        filled(BAD["interval"])
 
 
 def extended(kind: Any, storage: Any) -> Any:

@@ -349,8 +349,10 @@ def test_bad_keys(call: str, keys: Any, message: str) -> None:
 @pytest.mark.parametrize("unit", ["s", "ns", "D"])
 def test_moments_cannot_be_keys(unit: str) -> None:
     for kind in ("M8", "m8"):
-        with pytest.raises(scbf.InvalidKey, match=r"view\('int64'\)"):
-            filled(np.zeros(3, f"{kind}[{unit}]"))
+        column = np.array([0, "NaT", 5], f"{kind}[{unit}]")
+        with pytest.raises(scbf.InvalidKey, match=r"leave NaT out first, by keys\[~numpy.isnat\(keys\)\], .* view\('int64'\)"):
+            filled(column)
+        assert column[~np.isnat(column)].view("int64").tolist() == [0, 5]
 
 
 @pytest.mark.parametrize(("keys", "message"), [

@@ -63,17 +63,29 @@ std::string refusal(std::string_view format) {
   };
   static constexpr std::string_view kFloatAdvice =
       "round floating-point numbers to integers (pandas with missing values: astype('Int64'))";
+  static constexpr std::string_view kTime32Advice =
+      "cast it to int32, in one unit for all data of a filter";
+  static constexpr std::string_view kMomentAdvice =
+      "cast it to int64, in one unit for all data of a filter";
+  // Of NumPy and pandas, which have a number for what is missing.
+  static constexpr std::string_view kTimestampAdvice =
+      "cast it to int64, in one unit for all data of a filter (pandas: leave NaT out first, for "
+      "example by dropna(), or it becomes a number, too)";
   static constexpr Entry kEntries[] = {
       {"b", "bool", "true and false are no keys; was a mask given for the column?"},
       {"e", "float16", kFloatAdvice},
       {"f", "float32", kFloatAdvice},
       {"g", "float64", kFloatAdvice},
       {"d", "decimal", "cast it to a string or to int64"},
-      {"td", "date", "cast it to int32 or int64, the same for all data of a filter"},
-      {"tt", "time", "cast it to int64, in one unit for all data of a filter"},
-      {"ts", "timestamp", "cast it to int64, in one unit for all data of a filter"},
-      {"tD", "duration", "cast it to int64, in one unit for all data of a filter"},
-      {"ti", "interval", "cast it to a string"},
+      {"tdD", "date32", "cast it to int32, which are days; to the same for all data of a filter"},
+      {"tdm", "date64",
+       "cast it to int64, which are milliseconds; to the same for all data of a filter"},
+      {"tts", "time32", kTime32Advice},
+      {"ttm", "time32", kTime32Advice},
+      {"tt", "time64", kMomentAdvice},
+      {"ts", "timestamp", kTimestampAdvice},
+      {"tD", "duration", kTimestampAdvice},
+      {"ti", "interval", "cast it to a string where it comes from, for example in SQL"},
       {"+r", "run-end encoded", "decode it first"},
       {"+s", "struct", "choose one of its columns"},
       {"+m", "map", "choose one of its columns"},

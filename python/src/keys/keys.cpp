@@ -71,8 +71,9 @@ std::unique_ptr<KeySource> buffer_source(nb::handle object, std::uint64_t seed) 
   }
   if (const char kind = dtype_kind(object); kind == 'M' || kind == 'm') {
     throw InvalidKey(
-        fmt::format("an array of {} cannot be keys: take its integers by view('int64'), in one "
-                    "unit for all data of a filter",
+        fmt::format("an array of {} cannot be keys: leave NaT out first, by "
+                    "keys[~numpy.isnat(keys)], as it would be a number, too; then take the "
+                    "integers by view('int64'), in one unit for all data of a filter",
                     nb::str(nb::object(object.attr("dtype"))).c_str()));
   } else if (kind == 'T' || kind == 'O') {  // no buffer, or one of pointers
     if (nb::cast<int>(nb::object(object.attr("ndim"))) != 1) {
