@@ -380,6 +380,24 @@ def test_extension_types_become_keys_as_their_messages_say() -> None:
     assert filled(EXTENDED[r"arrow.opaque \(money\)"].storage) == filled([1])
 
 
+@pytest.mark.parametrize(("item", "message"), [
+    (pa.record_batch({"key": [1]}), r"is of type RecordBatch, which is a column or a table itself: .*from_batches"),
+    (pa.table({"key": [1]}), "is of type Table, which is a column or a table itself"),
+    (pa.array([1]), r"is of type Int64Array, which is a column or a table itself: .*pyarrow.chunked_array\(columns\)"),
+    (pa.scalar("a"), r"is of type StringScalar, a single value of Arrow: give its as_py\(\)"),
+], ids=["batch", "table", "array", "scalar"])
+def test_items_that_are_columns_or_values_of_arrow(item: Any, message: str) -> None:
+    for keys in ([item], (item for _ in range(2)), ["a", item]):
+        with pytest.raises(scbf.InvalidKey, match=f"(?s)^key [01]: .* {message}"):
+            filled(keys)
+
+
+def test_columns_of_arrow_together_as_the_message_says() -> None:
+    columns, batches = [pa.array([1, 2]), pa.array([3])], [pa.record_batch({"key": [1, 2]}), pa.record_batch({"key": [3]})]
+    check_column(lambda: pa.chunked_array(columns), [1, 2, 3])
+    check_column(lambda: pa.Table.from_batches(batches)["key"], [1, 2, 3])
+
+
 def test_json_is_its_text() -> None:
     text = ['{"a": 1}', None, "2"]
     check_column(lambda: pa.array(text, pa.json_()), text)

@@ -196,3 +196,13 @@ def test_without_polars_the_message_says_what_to_install() -> None:
             print(error.name, error)
     """)
     assert said == "polars scbf.polars needs Polars: pip install polars\n"
+
+
+@pytest.mark.parametrize("call", ["insert", "contains", "count", "remove"])
+def test_an_expression_has_no_keys(call: str) -> None:
+    some = filled([1])
+    for keys in (pl.col("key"), pl.col("key") + 1):
+        with pytest.raises(scbf.InvalidKey, match=r"of type Expr, which has no values yet: ask by its own scbf.contains"):
+            getattr(some, call)(keys)
+    with pytest.raises(scbf.InvalidKey, match="key 1: .* of type Expr, which has no values yet"):
+        getattr(some, call)([1, pl.col("key")])

@@ -92,6 +92,7 @@ std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
   if (nb::isinstance<Held<Filter>>(object) || nb::isinstance<Held<BloomFilter>>(object)) {
     throw InvalidKey("a filter has no keys to read: add filters by merge(), or |=");
   }
+  if (is_expression(object)) throw InvalidKey(refusal(object.ptr()));
   refuse_frame(object);
   if (is_of_polars_objects(object)) {
     throw InvalidKey(

@@ -39,6 +39,12 @@ std::string shown(PyObject* object) {
   return shown;
 }
 
+bool is_expression(nb::handle object) {
+  const std::string type = type_name(object.ptr());
+  return (type == "Column" && is_of_package(object, "pyspark")) ||
+         (type == "Expr" && is_of_package(object, "polars"));
+}
+
 std::string refusal(PyObject* object) {
   if (PyBool_Check(object)) return fmt::format("{}: true and false are no keys", shown(object));
   if (PyFloat_Check(object)) {
@@ -56,7 +62,20 @@ std::string refusal(PyObject* object) {
   if (object == Py_None || type == "NAType") {
     return fmt::format("{} is no key: only columns of keys may have missing ones", shown(object));
   }
-  if (type == "UUID") {
+  if (is_expression(object)) {
+    instead = is_of_package(object, "polars")
+                  ? ", which has no values yet: ask by its own scbf.contains(filter), once "
+                    "scbf.polars is imported, or give a column of a collected frame"
+                  : ", which has no values here: scbf.spark.contains(df, column, filter) asks for "
+                    "them where they are, and scbf.spark.build(df, column) makes a filter of them";
+  } else if (nb::hasattr(object, "__arrow_c_array__") ||
+             nb::hasattr(object, "__arrow_c_stream__")) {
+    instead =
+        ", which is a column or a table itself: give one after another, or one that has them all, "
+        "such as pyarrow.chunked_array(columns) or a column of pyarrow.Table.from_batches(batches)";
+  } else if (nb::hasattr(object, "as_py")) {
+    instead = ", a single value of Arrow: give its as_py(), or the column that it is from";
+  } else if (type == "UUID") {
     instead = ": take its bytes";
   } else if (type == "date" || type == "datetime" || type == "Timestamp") {
     instead = ": take its isoformat(), or a number of seconds or days";

@@ -45,6 +45,9 @@ char dtype_kind(nanobind::handle object);
 /// Is the object's type of a package, such as "pandas"?
 bool is_of_package(nanobind::handle object, std::string_view package);
 
+/// Is it an expression, such as a column of PySpark, which has any attribute that it is asked for?
+bool is_expression(nanobind::handle object);
+
 /// repr(object), shortened, for messages.
 std::string shown(PyObject* object);
 /// Why the object cannot be a key, and what to do.

@@ -92,6 +92,15 @@ def test_columns_that_cannot_be_keys_are_refused(spark, filter):
         scbf.spark.contains(frame, "x", filter)
 
 
+def test_a_column_of_spark_is_no_column_of_keys(spark, filter):
+    frame = spark.range(5)
+    says = r"of type Column, which has no values here: scbf.spark.contains\(df, column, filter\) asks"
+    for keys in (F.col("id"), frame["id"] + 1, [F.col("id")]):
+        for call in (filter.insert, filter.contains, filter.remove):
+            with pytest.raises(scbf.InvalidKey, match=says):
+                call(keys)
+
+
 def test_streams_can_be_asked(spark, filter, tmp_path):
     numbers = spark.range(100).selectExpr("id * 5 as value")
     numbers.write.parquet(str(tmp_path / "in"))
