@@ -4,6 +4,7 @@
 import copy
 import pickle
 import re
+import time
 import weakref
 from pathlib import Path
 from typing import Any
@@ -295,6 +296,19 @@ def test_progress() -> None:
         seen.clear()
         call([], progress=lambda done, all: seen.append((done, all)))
         assert seen == []
+
+
+def test_progress_of_many_small_chunks_is_as_rare_as_that_of_a_large_one() -> None:
+    pa = pytest.importorskip("pyarrow")
+    keys = np.arange(200_000) % 1000
+    chunks = pa.chunked_array([keys[i : i + 20] for i in range(0, len(keys), 20)])
+    some = filled([])
+    for call in (some.insert, some.insert_new, some.contains, some.find, some.remove):
+        seen: list[tuple[int, int | None]] = []
+        begun = time.monotonic()
+        call(chunks, progress=lambda done, all: seen.append((done, all)))
+        assert len(seen) <= 2 + (time.monotonic() - begun) / 0.2
+        assert seen == sorted(seen) and seen[-1] == (len(keys), len(keys))
 
 
 # ---- two filters --------------------------------------------------------------------------------

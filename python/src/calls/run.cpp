@@ -31,9 +31,9 @@ void Run::adapt(std::size_t count, std::chrono::duration<double> took) {
 
 void Run::pause() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  // Blocks of an iterator take far less than the time between reports.
+  // Blocks of an iterator and small chunks take far less than the time between reports.
   constexpr std::chrono::milliseconds kBetween{200};
-  if (total_ > 0 || Clock::now() - told_at_ >= kBetween) tell();
+  if (done_ == total_ || Clock::now() - told_at_ >= kBetween) tell();
 }
 
 void Run::finish() {

@@ -75,7 +75,7 @@ class Run {
 
   /// Calls step(batch, number of its first key among all) for the keys of a column, in order.
   /// Throws what step throws, KeyboardInterrupt, and what progress raises; then the keys that
-  /// progress was told of are done, and no others, except of an iterator, where more may be.
+  /// progress was told of are done, and, of an iterator or of small columns, maybe more.
   template <class Step>
   void over(const Column& column, Step&& step) {
     for (std::size_t first = 0; first < column.size();) {
