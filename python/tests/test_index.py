@@ -110,6 +110,35 @@ def test_reports(index: scbf.SecondaryIndex) -> None:
     assert index.query(types.MappingProxyType({"city": "Oslo"})).rows == []
 
 
+def test_missing_fields_of_data_frames(index: scbf.SecondaryIndex) -> None:
+    pd = pytest.importorskip("pandas")
+    rows = [{"id": "1", "city": "Oslo", "tags": None}, {"id": "2", "city": None, "tags": "a"}]
+    want = [{"id": "1", "city": "Oslo", "note": "", "tags": ""}, {"id": "2", "city": "", "note": "", "tags": "a"}]
+    for frame in (pd.DataFrame(rows), pd.DataFrame(rows, dtype=object), pd.DataFrame(rows, dtype="string"),
+                  pd.DataFrame(rows).astype("category")):
+        index.load(frame.to_dict("records"))
+        assert [index.get("1"), index.get("2")] == want
+        index.remove(["1", "2"])
+    index.put({"id": "3", "city": float("nan"), "note": pd.NA, "tags": None})
+    assert index.get("3") == {"id": "3", "city": "", "note": "", "tags": ""}
+
+
+def test_a_row_that_is_refused_is_named(index: scbf.SecondaryIndex) -> None:
+    good = [{"id": f"{i:04}", "city": "Oslo"} for i in range(600)]
+    for bad, message in (({"id": "7", "city": 5}, "the row of '7': city: must be str or bytes, is int"),
+                         ({"city": 5, "id": b"7\xff"}, r"the row of b'7\\xff': city: must be"),
+                         ({"id": "7", "city": 1.5}, "the row of '7': city: must be str or bytes, is float"),
+                         ({"id": "7", "state": "x"}, "the row of '7': .*state"),
+                         ({"id": None, "city": "x"}, "the row has no 'id', which is the table's key"),
+                         ({"id": float("nan")}, "the row has no 'id'"),
+                         ({"id": 7}, "id: must be str or bytes, is int")):
+        with pytest.raises(scbf.InvalidArgument, match=f"^{message}"):
+            index.put(bad)
+        with pytest.raises(scbf.InvalidArgument, match=f"^{message}"):
+            index.load([*good, bad])
+    check_equal(index, {})  # they were fewer than a batch
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -19,6 +19,7 @@
 #include "classes/closing.hpp"
 #include "errors.hpp"
 #include "held.hpp"
+#include "keys/single_key.hpp"
 #include "module.hpp"
 #include "outside.hpp"
 #include "scbf/secondary_index.hpp"
@@ -56,23 +57,30 @@ nb::object items_of(nb::handle mapping, const char* what) {
   return items;
 }
 
-/// The row in a mapping of column names to fields; columns that it lacks are empty.
+/// The row in a mapping of column names to fields; columns that it lacks, or that are None, NaN or
+/// pandas.NA, are empty.
 Row row_of(const TableSchema& schema, nb::handle fields) {
-  Row row;
-  row.values.resize(schema.columns.size());
-  bool has_key = false;
-  for (nb::handle item : items_of(fields, "a row")) {
-    const std::string name = encoded(item[0], "a column's name");
-    const nb::object value = item[1];
-    if (name == schema.key) {
-      row.key = encoded(value, name);
-      has_key = true;
-    } else if (!value.is_none()) {
-      row.values[schema.column(name)] = encoded(value, name);
-    }
+  const nb::object items = items_of(fields, "a row");
+  nb::object key;
+  for (nb::handle item : items) {
+    if (encoded(item[0], "a column's name") == schema.key) key = item[1];
   }
-  if (!has_key)
+  if (!key.is_valid() || is_null(key.ptr())) {
     throw InvalidArgument(fmt::format("the row has no '{}', which is the table's key", schema.key));
+  }
+  Row row{.key = encoded(key, schema.key)};
+  row.values.resize(schema.columns.size());
+  try {
+    for (nb::handle item : items) {
+      const std::string name = encoded(item[0], "a column's name");
+      const nb::object value = item[1];
+      if (name != schema.key && !is_null(value.ptr())) {
+        row.values[schema.column(name)] = encoded(value, name);
+      }
+    }
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("the row of {}: {}", shown(key.ptr()), error.what()));
+  }
   return row;
 }
 
@@ -360,11 +368,14 @@ Raises:
             self.value.put(fields);
           },
           nb::arg("row"), nb::sig("def put(self, row: Mapping[str, str | bytes | None]) -> None"),
-          "Inserts a row, a mapping of column names to fields, or replaces the row with its key.")
+          "Inserts a row, a mapping of column names to fields, or replaces the row with its key. "
+          "Fields that are None, NaN or pandas.NA are empty, as are those of columns that the row "
+          "lacks.")
       .def("load", &load, nb::arg("rows"),
            nb::sig(
                "def load(self, rows: Iterable[Mapping[str, str | bytes | None]]) -> WriteReport"),
-           "Puts the rows of an iterable, in large sorted batches.")
+           "Puts the rows of an iterable, in large sorted batches. If a row is refused, or the "
+           "iterable raises, the batches before it stay.")
       .def("remove", &remove, nb::arg("keys"),
            nb::sig("def remove(self, keys: str | bytes | Iterable[str | bytes]) -> WriteReport"),
            "Removes the row with this key, or those with these keys.")
