@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from scbf import BloomFilter, Filter
 from scbf.errors import Error
 
@@ -26,6 +28,9 @@ class UndersizedPlan(Error, ValueError):
         self.filter = filter
         self.estimated_keys = estimated_keys
         self.estimated_fpr = estimated_fpr
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.filter, self.estimated_keys, self.estimated_fpr)
 
 
 class UndersizedPlanWarning(UserWarning):

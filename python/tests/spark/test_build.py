@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """build(): byte for byte what one machine builds."""
 
+import copy
 import datetime
+import pickle
 import sys
 import warnings
 
@@ -119,6 +121,15 @@ def test_an_undersized_plan_is_an_error_that_has_the_filter(spark):
     assert isinstance(caught.value, scbf.Error)
     assert caught.value.filter.contains(range(N)).all()
     assert caught.value.estimated_fpr > 0.02 and abs(caught.value.estimated_keys - N) < 0.1 * N
+
+
+def test_an_undersized_plan_can_be_pickled(spark):
+    with pytest.raises(scbf.spark.UndersizedPlan) as caught:
+        scbf.spark.build(numbers(spark), "id", capacity=1000)
+    error = caught.value
+    for same in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(same) is scbf.spark.UndersizedPlan and str(same) == str(error) and same.filter == error.filter
+        assert (same.estimated_keys, same.estimated_fpr) == (error.estimated_keys, error.estimated_fpr)
 
 
 def test_a_filter_that_says_yes_to_all_is_an_error_whatever_was_planned(spark):
