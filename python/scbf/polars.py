@@ -21,7 +21,8 @@ front. ``.fill_null(False)`` gives what ``Filter.contains()`` says of null keys.
 as Float64 or Date, raise :class:`scbf.InvalidKey` when the query runs.
 
 The filter is asked when the query runs, not when the expression is made, so changes in between count. A
-lazy frame that is serialised (Polars needs cloudpickle for that) carries a copy of the filter.
+lazy frame that is serialised (Polars needs cloudpickle for that) carries a copy of the filter; not of a Replica,
+which cannot be pickled: give its ``snapshot()``.
 """
 
 from __future__ import annotations

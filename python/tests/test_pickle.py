@@ -109,10 +109,29 @@ def test_the_geometry_of_bits(layout: str) -> None:
     assert geometry.of_counters.of_bits == geometry.of_bits == geometry
 
 
+def grown() -> scbf.Filter:
+    some = scbf.Filter(growth=scbf.Growth.tightening(50, 0.1))
+    some.insert(range(500))
+    some.remove(range(10))
+    return some
+
+
+def shown(thing: Any) -> Any:
+    """All attributes of a report."""
+    if isinstance(thing, list):
+        return [shown(each) for each in thing]
+    if type(thing).__module__.split(".")[0] != "scbf" or isinstance(thing, scbf.Geometry | scbf.Growth):
+        return thing
+    return {name: shown(getattr(thing, name)) for name in dir(thing) if not name.startswith("_")}
+
+
 REPORTS = {
     "InsertReport": lambda: filled([]).insert([1]),
     "RemoveReport": lambda: filled([1]).remove([1]),
     "Plan": lambda: scbf.plan(capacity=1000, fpr=0.01),
+    "Statistics": lambda: filled(range(100)).statistics(),
+    "StageStatistics": lambda: filled(range(100)).statistics().stages[0],
+    "statistics of stages": lambda: grown().statistics(),
     "KeyEstimate": lambda: scbf.BloomFilter(1000, 0.01).estimated_keys(),
 }
 
@@ -120,7 +139,7 @@ REPORTS = {
 @pytest.mark.parametrize("name", REPORTS)
 def test_reports(name: str) -> None:
     thing = REPORTS[name]()
-    assert all(repr(same) == repr(thing) for same in copies(thing))
+    assert shown(thing) and all(repr(same) == repr(thing) and shown(same) == shown(thing) for same in copies(thing))
 
 
 # ---- processes ----------------------------------------------------------------------------------

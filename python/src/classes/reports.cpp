@@ -6,6 +6,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <utility>
+#include <vector>
+
 #include "classes/pickled.hpp"
 #include "module.hpp"
 #include "scbf/bloom_filter.hpp"
@@ -75,6 +78,30 @@ void add_reports(nb::module_& module) {
       .def_ro("estimated_fpr", &StageStatistics::estimated_fpr,
               "false-positive rate, from the fill")
       .def_ro("histogram", &StageStatistics::histogram, "counters by value, 0 to 15")
+      .def_static(
+          "_made",
+          [](const Geometry& geometry, double fpr, std::uint64_t full_at,
+             std::vector<double> slice_fill, double fill, std::uint64_t nonzero,
+             std::uint64_t saturated, std::uint64_t keys_inserted, std::uint64_t keys_removed,
+             double estimated_keys, double estimated_fpr, const Histogram& histogram) {
+            return StageStatistics{{geometry, fpr, full_at},
+                                   std::move(slice_fill),
+                                   fill,
+                                   nonzero,
+                                   saturated,
+                                   keys_inserted,
+                                   keys_removed,
+                                   estimated_keys,
+                                   estimated_fpr,
+                                   histogram};
+          })
+      .def("__reduce__",
+           [](const StageStatistics& s) {
+             return pickled(nb::type<StageStatistics>(), "_made", s.shape.geometry, s.shape.fpr,
+                            s.shape.full_at, s.slice_fill, s.fill, s.nonzero, s.saturated,
+                            s.keys_inserted, s.keys_removed, s.estimated_keys, s.estimated_fpr,
+                            s.histogram);
+           })
       .def("__repr__", [](const StageStatistics& s) {
         return fmt::format("<scbf.StageStatistics: {}, fill {:.3f}>", s.shape.geometry.describe(),
                            s.fill);
@@ -94,6 +121,22 @@ void add_reports(nb::module_& module) {
       .def_ro("fpr_bound", &Statistics::fpr_bound, "see Filter.fpr_bound")
       .def_ro("ambiguous_share", &Statistics::ambiguous_share,
               "expected share of keys whose removal would be ambiguous")
+      .def_static(
+          "_made",
+          [](std::vector<StageStatistics> stages, std::uint64_t bytes, std::uint64_t counters,
+             std::uint64_t nonzero, std::uint64_t saturated, double fill,
+             std::uint64_t keys_inserted, std::uint64_t keys_removed, double estimated_keys,
+             double estimated_fpr, double fpr_bound, double ambiguous_share) {
+            return Statistics{std::move(stages), bytes,         counters,      nonzero,
+                              saturated,         fill,          keys_inserted, keys_removed,
+                              estimated_keys,    estimated_fpr, fpr_bound,     ambiguous_share};
+          })
+      .def("__reduce__",
+           [](const Statistics& s) {
+             return pickled(nb::type<Statistics>(), "_made", s.stages, s.bytes, s.counters,
+                            s.nonzero, s.saturated, s.fill, s.keys_inserted, s.keys_removed,
+                            s.estimated_keys, s.estimated_fpr, s.fpr_bound, s.ambiguous_share);
+           })
       .def("__repr__", [](const Statistics& s) {
         return fmt::format(
             "<scbf.Statistics: {}, fill {:.3f}, about {:.0f} keys, false-positive rate "
