@@ -552,6 +552,42 @@ def test_memory_of_a_bank_of_bits_is_that_of_its_members() -> None:
     assert bits.copy_member(0).nbytes == counters.copy_member(0).nbytes == 4096
 
 
+def test_a_member_is_replaced() -> None:
+    bank = scbf.Bank(geometry=GEOMETRY, seed=42)
+    for keys in (["a", "all"], ["b", "all"], ["c", "all"]):
+        bank.add_member(filled(keys))
+    bank.set_member_metadata(1, "old")
+    bank.ask_always(1)
+    new = filled(["new", "all"])
+    new.metadata = "new"
+    old = bank.replace_member(1, new)
+    assert old == filled(["b", "all"]) and old.metadata == "old"
+    assert bank.find("all") == [0, 1, 2] and bank.find("new") == [1] and bank.find("b") == []  # the mark is gone
+    assert bank.copy_member(1) == new and bank.member_metadata(1) == "new"
+    new.insert("later")
+    assert bank.find("later") == []  # a copy went in
+    bank.insert(1, "more")
+    assert bank.find("more") == [1]
+    for wrong, error in ((scbf.BloomFilter.of(new), TypeError), (None, TypeError),
+                         (scbf.Filter(10, 0.1), scbf.Incompatible)):
+        with pytest.raises(error):
+            bank.replace_member(1, wrong)  # type: ignore[arg-type]
+    with pytest.raises(scbf.InvalidArgument, match="member 99: there is none"):
+        bank.replace_member(99, new)
+    assert bank.find("more") == [1] and len(bank) == 3
+
+
+def test_a_member_that_is_replaced_has_the_plan_of_the_bank() -> None:
+    bank = scbf.Bank(1000, 0.01)
+    bank.insert(bank.add_member(), range(1000))
+    with pytest.warns(scbf.OverfullWarning, match="member 0 of the bank was made for 1000 keys"):
+        bank.insert(0, range(3000))
+    with pytest.warns(scbf.OverfullWarning, match="the filter was made for 1000 keys"):
+        bank.replace_member(0, scbf.Filter(1000, 0.01)).insert(range(3000, 3100))
+    with pytest.warns(scbf.OverfullWarning, match="member 0 of the bank"):
+        bank.insert(0, range(3000))  # it has not warned yet
+
+
 def test_members_of_bits() -> None:
     bits = [scbf.BloomFilter.of(filled([str(i), "all"])) for i in range(20)]
     bank = scbf.BloomBank(geometry=GEOMETRY, seed=42, members=4)

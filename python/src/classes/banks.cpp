@@ -331,6 +331,19 @@ True)");
           },
           nb::arg("member"), "Takes a member out and returns it, as a Filter.")
       .def(
+          "replace_member",
+          [](Self& self, std::uint32_t member, const Held<Filter>& filter) {
+            const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
+            Outside others_may_run;
+            auto old = hold(self.value.replace_member(member, Filter(filter.value)));
+            old->planned.take(self.planned);
+            self.member_plans[member].take(self.planned);  // of the new one
+            return old;
+          },
+          nb::arg("member"), nb::arg("filter"),
+          "Puts a copy of a Filter of the bank's growth and seed in a member's place, and clears "
+          "the member's mark. Returns the old member, as a Filter. Raises Incompatible.")
+      .def(
           "copy_member",
           [](const Self& self, std::uint32_t member) {
             const Passage inside(self.gate, Passage::To::read);
