@@ -93,7 +93,7 @@ class Question:
     def filter(self) -> scbf.BloomFilter:
         """The keys of the wanted parts. Nobody removes any, so bits will do."""
         keys = self.parts()["p_partkey"]
-        seen = scbf.BloomFilter(capacity=len(keys), fpr=self.fpr)
+        seen = scbf.BloomFilter(capacity=max(1, len(keys)), fpr=self.fpr)
         seen.insert(keys)
         return seen
 

@@ -76,11 +76,21 @@ inline std::optional<std::uint64_t> whole_number_or_none(nb::handle value, const
   return value.is_none() ? std::nullopt : std::optional(whole_number(value, what, 1));
 }
 
+/// A capacity.
+inline std::optional<std::uint64_t> distinct_keys_or_none(nb::handle value) {
+  if (PyLong_CheckExact(value.ptr()) && PyObject_Not(value.ptr()) == 1) {
+    throw InvalidArgument(
+        "capacity 0: must be a whole number from 1 to 2**64 - 1; for a column that may be empty, "
+        "give max(1, len(keys))");
+  }
+  return whole_number_or_none(value, "capacity");
+}
+
 /// The capacity of what can also be made from a growth or a geometry, which C++ takes in its place.
 inline std::optional<std::uint64_t> capacity_or_none(nb::handle value) {
   if (nb::isinstance<Growth>(value)) throw InvalidArgument("a growth: pass it as growth=…");
   if (nb::isinstance<Geometry>(value)) throw InvalidArgument("a geometry: pass it as geometry=…");
-  return whole_number_or_none(value, "capacity");
+  return distinct_keys_or_none(value);
 }
 
 /// Calls make() without the GIL. If there is no memory, says for how much.

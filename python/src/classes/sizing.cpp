@@ -28,7 +28,7 @@ std::optional<Layout> layout_of(std::optional<std::string_view> name) {
 Plan plan_of(const nb::object& capacity, std::optional<double> fpr, const nb::object& memory_bytes,
              std::optional<std::string_view> layout, std::optional<std::uint32_t> groups,
              std::optional<std::uint32_t> probes) {
-  return plan({.capacity = whole_number_or_none(capacity, "capacity"),
+  return plan({.capacity = distinct_keys_or_none(capacity),
                .fpr = fpr,
                .memory_bytes = whole_number_or_none(memory_bytes, "memory_bytes"),
                .layout = layout_of(layout),

@@ -143,7 +143,7 @@ void construct_filter(Self* self, const nb::object& capacity, std::optional<doub
                       std::optional<Geometry> geometry, bool bits, const nb::object& seed,
                       std::optional<int> device) {
   const Cell cell = bits ? Cell::bit : Cell::counter;
-  const Growth growth = size_of({whole_number_or_none(capacity, "capacity"), fpr,
+  const Growth growth = size_of({distinct_keys_or_none(capacity), fpr,
                                  whole_number_or_none(memory_bytes, "memory_bytes"), layout,
                                  geometry, std::nullopt, cell})
                             .growth;
