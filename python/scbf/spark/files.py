@@ -9,6 +9,7 @@ which the JVM copies, so there is no limit of 2 GiB.
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import posixpath
 import re
@@ -16,7 +17,7 @@ import tempfile
 import uuid
 from collections.abc import Callable
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
@@ -81,17 +82,28 @@ def save(filter: _Saved | GroupBank, path: str | os.PathLike[str], *, compress: 
         _upload(spark, system, complete, target, name)
 
 
-def load(path: str | os.PathLike[str], *, spark: SparkSession | None = None) -> Filter | BloomFilter:
+@overload
+def load(path: str | os.PathLike[str], *, kind: type[Filter], spark: SparkSession | None = ...) -> Filter: ...
+@overload
+def load(path: str | os.PathLike[str], *, kind: type[BloomFilter], spark: SparkSession | None = ...) -> BloomFilter: ...
+@overload
+def load(path: str | os.PathLike[str], *, kind: None = ...,
+         spark: SparkSession | None = ...) -> Filter | BloomFilter: ...
+def load(path: str | os.PathLike[str], *, kind: type[Filter] | type[BloomFilter] | None = None,
+         spark: SparkSession | None = None) -> Filter | BloomFilter:
     """The filter of a file on a Hadoop file system, verified. Through Spark Connect it must be below 2 GiB.
 
     Args:
         path, spark: as in save(); through Spark Connect, the path may have a scheme.
+        kind: ``Filter`` or ``BloomFilter``, if it must be one; None for whichever the file has.
     Raises:
         IoError: if the file system refuses; FileNotFound if there is no such file, IsADirectory if it is a folder.
         CorruptFile: if the file is no filter, or is damaged.
-        InvalidArgument: if it is a delta or a bank.
+        InvalidArgument: if it is a delta or a bank, or a filter of the other kind.
     """
-    return _loaded(path, spark, _filter_of)
+    if kind not in (None, Filter, BloomFilter):
+        raise InvalidArgument(f"kind {kind!r}: must be scbf.Filter or scbf.BloomFilter")
+    return _loaded(path, spark, functools.partial(_filter_of, wanted=kind))
 
 
 def load_bank(path: str | os.PathLike[str], *, spark: SparkSession | None = None) -> Bank | BloomBank | GroupBank:
@@ -121,12 +133,17 @@ def _loaded(path: str | os.PathLike[str], spark: SparkSession | None, read: Call
         return _read(copy, name, read)
 
 
-def _filter_of(local: Path, name: str) -> Filter | BloomFilter:
+def _filter_of(local: Path, name: str, wanted: type | None) -> Filter | BloomFilter:
     kind = read_file_info(local).kind
     if kind == "delta":
         raise InvalidArgument(f"{name}: is a delta, not a filter: apply it to the filter that it belongs to")
     if kind in ("bank", "bits_bank"):
         raise InvalidArgument(f"{name}: is a bank, not a filter: load it by load_bank()")
+    if kind == "counters" and wanted is BloomFilter:
+        raise InvalidArgument(f"{name}: has counters: load it as a Filter, and take BloomFilter.of() it")
+    if kind == "bits" and wanted is Filter:
+        raise InvalidArgument(f"{name}: has only bits: load it as a BloomFilter, or the file of the Filter that they "
+                              "came from")
     return (Filter if kind == "counters" else BloomFilter).load(local)
 
 

@@ -257,6 +257,20 @@ def test_arguments_that_are_no_filters_and_no_paths(spark, tmp_path, filter):
         scbf.spark.load(tmp_path / "a.scbf", spark=5)
 
 
+def test_the_kind_that_must_be_in_a_file(spark, folder, filter):
+    bits = scbf.BloomFilter.of(filter)
+    for saved, other, says in ((filter, scbf.BloomFilter, r"has counters: load it as a Filter, and take BloomFilter.of\(\)"),
+                               (bits, scbf.Filter, "has only bits: load it as a BloomFilter")):
+        path = f"{folder}/a.scbf"
+        scbf.spark.save(saved, path)
+        assert scbf.spark.load(path, kind=type(saved)) == saved == scbf.spark.load(path)
+        with pytest.raises(scbf.InvalidArgument, match=f"^{path}: {says}"):
+            scbf.spark.load(path, kind=other)
+    for wrong in (scbf.Bank, "bits"):
+        with pytest.raises(scbf.InvalidArgument, match="must be scbf.Filter or scbf.BloomFilter"):
+            scbf.spark.load(path, kind=wrong)
+
+
 def test_what_the_file_system_refuses_is_an_error_of_the_package(spark, tmp_path, folder, filter):
     with pytest.raises(scbf.errors.FileNotFound, match=f"{folder}/nothing.scbf") as caught:
         scbf.spark.load(f"{folder}/nothing.scbf")
