@@ -105,7 +105,8 @@ class FilterFull(Error):
 class OverfullWarning(UserWarning):
     """A filter holds clearly more keys than it was made for, so that its false-positive rate is more than
     a quarter above the plan. Issued once per filter, after the keys have been inserted; for copies, unions and
-    members of a bank, too. Of a loaded filter, the plan is known if the command built it."""
+    members of a bank, too. Of a loaded filter, the plan is known if the command built it; what scbf.spark builds
+    for a capacity knows it."""
 
 
 class KeyKindWarning(UserWarning):

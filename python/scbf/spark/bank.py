@@ -249,6 +249,7 @@ def _collected(rows: DataFrame, shape: Shape, capacity: int, fpr: float, advice:
     """Makes the filters on the executors, and adds each to the bank as it arrives."""
     members, made = _members(rows, shape)
     bank = Bank(growth=Growth.one(shape.geometry), seed=shape.seed)
+    bank._plan_for(capacity, fpr)  # type: ignore[attr-defined]  # not in the stub
     groups: list[Any] = []
     worst: tuple[float, float, Any] = (0.0, 0.0, None)
     inbox = Inbox()

@@ -142,7 +142,7 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
         fan_in: messages that a task of a later level adds up.
         report: called with a BuildReport, for example ``print``. The logger ``scbf.spark`` gets it, too.
     Returns:
-        a Filter; with ``bits``, a BloomFilter.
+        a Filter; with ``bits``, a BloomFilter. It knows its plan: later insertions may warn with OverfullWarning.
     Raises:
         InvalidKey: for a column that cannot be keys; before any job runs.
         InvalidArgument: for a shape out of range, or a streaming frame.
@@ -166,6 +166,8 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
                            chosen.geometry if isinstance(chosen, Plan) else chosen, seed)
     delivery = tree.grow(keys, shape, width, fan_in)
     filter = delivery.filter
+    if isinstance(chosen, Plan):
+        filter._plan_for(chosen.capacity, chosen.fpr)  # type: ignore[union-attr]  # not in the stub
     figures = filter.statistics()
     done = BuildReport(
         geometry=shape.geometry, seed=seed, nbytes=filter.nbytes,

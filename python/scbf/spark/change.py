@@ -53,7 +53,8 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
         filter: a filter of one stage; changed in place. A BloomFilter takes insertions only.
         key: the column, in both frames.
         insert, remove: as the frames of build() and remove().
-        fpr: the rate that the filter is to keep.
+        fpr: the rate that the filter is to keep. Give it for a loaded filter: only one that knows its plan, such as
+            what build() returned, warns without it (OverfullWarning).
     Returns:
         as remove().
     Raises:

@@ -75,6 +75,14 @@ void add_saving(nb::class_<Held<T>>& cls, const char* name) {
       .def("to_bytes", &to_bytes<T>, nb::kw_only(), nb::arg("compress") = false,
            "What save() writes, as bytes.")
       .def_static("_made", &from_bytes_and_plan<T>)
+      .def(
+          "_plan_for",
+          [](Self& self, std::uint64_t capacity, double fpr) {
+            const Passage inside(self.gate, Passage::To::change);
+            self.planned.set(capacity, fpr);
+          },
+          nb::arg("capacity"), nb::arg("fpr"),
+          "For what scbf.spark builds: as if the object had been made of this plan.")
       .def("__reduce__", &as_pickle<T>);
 }
 

@@ -51,6 +51,14 @@ def test_a_value_is_found_in_its_groups(spark):
         made.filter("no such group")
 
 
+def test_members_know_what_they_were_planned_for(spark):
+    made = scbf.spark.bank(frame(spark, "id % 3"), "v", "g", capacity=N // 3, fpr=0.01)
+    with pytest.warns(scbf.OverfullWarning, match="the filter was made for 1000 keys at a false-positive rate of 0.01"):
+        made.filter(0).insert(range(N))
+    with pytest.warns(scbf.OverfullWarning, match="member 0 of the bank was made for 1000 keys"):
+        made.bank.insert(0, range(N))
+
+
 def test_filters_of_groups_that_cannot_be_saved():
     bank = scbf.Bank(capacity=10, fpr=0.01)
     bank.insert(bank.add_member(), ["a"])

@@ -148,6 +148,30 @@ def test_a_rate_modestly_above_the_plan_is_a_warning(spark):
         scbf.spark.build(numbers(spark), "id", capacity=N, fpr=0.01)
 
 
+PLANNED = r"was made for 3090 keys at a false-positive rate of 0\.01"
+
+
+@pytest.mark.parametrize("bits", [False, True])
+@pytest.mark.parametrize("counted", [False, True])
+def test_a_filter_knows_what_it_was_planned_for(spark, monkeypatch, bits, counted):
+    monkeypatch.setattr(sys.modules["scbf.spark.build"], "count_keys", lambda *_: N)
+    built = scbf.spark.build(numbers(spark), "id", capacity=None if counted else 3090, bits=bits)
+    for filter in (built.copy(), built):
+        with pytest.warns(scbf.OverfullWarning, match=f"the filter {PLANNED}"):
+            filter.insert(range(N, 2 * N))
+    with pytest.raises(scbf.spark.UndersizedPlan) as caught:
+        scbf.spark.build(numbers(spark), "id", capacity=1000, bits=bits)
+    with pytest.warns(scbf.OverfullWarning, match="made for 1000 keys"):
+        caught.value.filter.insert(-1)
+
+
+def test_a_filter_of_a_geometry_has_no_plan(spark):
+    built = scbf.spark.build(numbers(spark), "id", geometry=GEOMETRY, fpr=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", scbf.OverfullWarning)
+        built.insert(range(N, 20 * N))
+
+
 @pytest.mark.parametrize("lost", [0, 4])
 def test_a_missing_partial_fails_the_job(spark, monkeypatch, lost):
     leaves = tree._leaves

@@ -3,6 +3,7 @@
 
 import signal
 import threading
+import warnings
 
 import pytest
 from pyspark.sql import functions as F
@@ -140,6 +141,16 @@ def test_a_rate_that_is_lost_is_reported(spark):
     with pytest.raises(scbf.spark.UndersizedPlan, match="where 0.01 was planned"):
         scbf.spark.update(filter, "id", insert=spark.range(1000, 9000), fpr=0.01)
     assert filter.contains(range(9000)).all()
+
+
+def test_an_update_without_a_rate_goes_by_the_plan(spark):
+    filter = scbf.spark.build(spark.range(1000), "id", capacity=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", scbf.OverfullWarning)
+        scbf.spark.update(filter, "id", remove=spark.range(900), insert=spark.range(1000, 1900))
+    with pytest.warns(scbf.OverfullWarning, match="made for 1000 keys at a false-positive rate of 0.01"):
+        scbf.spark.update(filter, "id", insert=spark.range(1900, 3000))
+    assert filter.contains(range(900, 3000)).all()
 
 
 def test_what_cannot_be_updated(spark):
