@@ -35,6 +35,15 @@ def is_binary_string(data_type: T.DataType) -> bool:
     return not isinstance(data_type, T.StringType) or data_type.isUTF8BinaryCollation()
 
 
+def kind_of(data_type: T.DataType) -> str | None:
+    """What the keys of a column are: "numbers", "text" or "bytes"; None if all are null."""
+    if isinstance(data_type, T.IntegralType):
+        return "numbers"
+    if isinstance(data_type, (T.StringType, T.CharType, T.VarcharType)):
+        return "text"
+    return "bytes" if isinstance(data_type, T.BinaryType) else None
+
+
 def check_key_type(name: str, data_type: T.DataType) -> None:
     """Raises InvalidKey, with the way out, for a type that cannot be keys."""
     shown = data_type.simpleString()

@@ -32,7 +32,7 @@ from scbf.errors import InvalidArgument
 from scbf.spark.arguments import check_filter
 from scbf.spark.bank import GroupBank
 from scbf.spark.build import Report, build
-from scbf.spark.keys import check_frame, column, is_binary_string, key_frame
+from scbf.spark.keys import check_frame, column, is_binary_string, key_frame, kind_of
 from scbf.spark.sessions import is_connect, session
 
 
@@ -122,14 +122,20 @@ def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | Sh
     Raises:
         InvalidKey: for a column that cannot be keys.
         InvalidArgument: if ``filter`` is none of these.
+        KeyKindWarning: a warning if the filter is known to hold only numbers and the column is text, or the other way
+            round; not for what share() made.
     Cost: the key column goes to a Python worker and a bit for each row comes back; the other columns wait in the
         JVM. Only the file of share() crosses the network.
     """
     if not isinstance(filter, SharedFilter):
         check_filter(filter, expected="a Filter, a BloomFilter, or what share() returned")
-    key_frame(df, key)
-    shared = filter if isinstance(filter, SharedFilter) else share(filter, spark=df.sparkSession)
-    return shared.contains(key)
+    keys = key_frame(df, key)
+    if isinstance(filter, SharedFilter):
+        return filter.contains(key)
+    kind = kind_of(keys.schema.fields[0].dataType)
+    if kind in _PROBES:
+        filter.contains(_PROBES[kind])
+    return share(filter, spark=df.sparkSession).contains(key)
 
 
 def find(df: DataFrame, value: str | Column, bank: Bank | BloomBank | GroupBank | SharedBank) -> Column:
@@ -158,6 +164,11 @@ def find(df: DataFrame, value: str | Column, bank: Bank | BloomBank | GroupBank 
     key_frame(df, value)
     shared = bank if isinstance(bank, SharedBank) else share(bank, spark=df.sparkSession)
     return shared.find(value)
+
+
+# One key of each kind. A filter that is known to hold only the other kind warns when it is asked for it here; the
+# executors' copies do not know what they hold.
+_PROBES: dict[str | None, int | str] = {"numbers": 0x5CBF_5CBF_5CBF_5CBF, "text": "\0scbf"}
 
 
 def semi_join(big: DataFrame, small: DataFrame, on: str | Sequence[str], *, fpr: float = 0.01,

@@ -31,6 +31,7 @@ from pyspark.sql import functions as F
 from scbf import BloomFilter, Filter, Geometry
 from scbf.spark import messages
 from scbf.spark.errors import MissingPartial
+from scbf.spark.keys import kind_of
 from scbf.spark.messages import Inbox, Partial, rows_of
 from scbf.spark.sessions import cores, rows_by_partition
 
@@ -167,6 +168,8 @@ def grow(keys: DataFrame, shape: Shape, width: int | None = None, fan_in: int = 
     partitions = 0 if largest is None else largest + 1
     check_complete(result.partitions, partitions)
     filter = shape.read(result.filter) if result.filter else shape.new()
+    if result.filter and (kind := kind_of(keys.schema.fields[0].dataType)) is not None:
+        filter._holds(kind)  # type: ignore[union-attr]  # not in the stub
     return Delivery(filter, partitions, widths, result.sent_bytes, sum(map(len, received)))
 
 

@@ -246,6 +246,17 @@ Raises:
                            f.bytes());
       });
 
+  // For what scbf.spark builds, whose keys were inserted elsewhere.
+  cls.def(
+      "_holds",
+      [](Self& self, std::string_view kind) {
+        self.kinds.begin_empty();
+        self.kinds.inserted(kind == "numbers" ? KindsOfKeys::numbers
+                            : kind == "text"  ? KindsOfKeys::text
+                                              : KindsOfKeys::bytes);
+      },
+      nb::arg("kind"), "Notes the kind of all keys: 'numbers', 'text' or 'bytes'.");
+
   // ---- whole filters
   add_copying(cls,
               "Compares growth, seed, shapes and counters, but not the numbers of keys or the "

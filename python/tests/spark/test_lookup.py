@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """contains() and find() as columns, and semi_join()."""
 
+import dataclasses
 import datetime
 import decimal
+import warnings
 
 import numpy as np
 import pytest
@@ -84,6 +86,47 @@ def test_what_executors_have_is_a_mapped_file(spark, filter):
 
     rows = spark.range(2, numPartitions=2).mapInArrow(look, "mapped boolean").collect()
     assert [row.mapped for row in rows] == [True, True]
+
+
+def test_a_column_of_the_other_kind_is_warned_of(spark):
+    frame = spark.range(100).withColumn("text", F.col("id").cast("string"))
+    numbers, text = scbf.spark.build(frame, "id", capacity=100), scbf.spark.build(frame, "text", capacity=100)
+    made = scbf.BloomFilter(capacity=100, fpr=0.01)
+    made.insert(range(100))
+    for filter, asked in ((numbers, "text"), (text, "id"), (made, "text"), (scbf.BloomFilter.of(numbers), "text")):
+        with pytest.warns(scbf.KeyKindWarning, match="5 and '5' are two keys"):
+            scbf.spark.contains(frame, asked, filter)
+
+
+def test_an_update_changes_what_is_known_of_kinds(spark):
+    frame = spark.range(100).withColumn("text", F.col("id").cast("string"))
+    changed = scbf.spark.build(frame, "id", capacity=1000)
+    scbf.spark.update(changed, "id", insert=spark.range(100, 120), remove=spark.range(10))
+    with pytest.warns(scbf.KeyKindWarning, match="the filter holds numbers"):
+        scbf.spark.contains(frame, "text", changed.copy())
+    scbf.spark.update(changed, "text", insert=frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", scbf.KeyKindWarning)
+        scbf.spark.contains(frame, "text", changed)
+        scbf.spark.contains(frame, "id", changed)
+
+
+def test_columns_that_are_not_warned_of(spark, tmp_path):
+    frame = spark.range(100).select("id", F.col("id").cast("string").alias("text"),
+                                    F.expr("cast(cast(id as string) as binary)").alias("bytes"), F.lit(None).alias("none"))
+    numbers, text = scbf.spark.build(frame, "id", capacity=100), scbf.spark.build(frame, "text", capacity=100)
+    binary, none = scbf.spark.build(frame, "bytes", capacity=100), scbf.spark.build(frame, "none", capacity=100)
+    numbers.save(tmp_path / "a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", scbf.KeyKindWarning)
+        for filter, asked in ((numbers, ["id", "bytes", "none"]), (text, ["text", "bytes", "none"]),
+                              (binary, ["id", "text"]), (none, ["id", "text"]), (numbers | text, ["id", "text"]),
+                              (scbf.Filter.load(tmp_path / "a"), ["text"])):
+            before = filter.to_bytes()
+            for name in asked:
+                scbf.spark.contains(frame, name, filter)
+            assert filter.to_bytes() == before
+        scbf.spark.contains(frame, "text", scbf.spark.share(numbers, spark=spark))  # its kind is not known
 
 
 def test_columns_that_cannot_be_keys_are_refused(spark, filter):
