@@ -43,13 +43,15 @@ class SharedFilter:
     Attributes:
         name: of its file.
         nbytes: of its file, which each executor fetches once.
+        session: which executors have it: those of an application, or of a session of Spark Connect.
     """
 
     name: str
     nbytes: int
+    session: str
 
     def contains(self, key: str | Column) -> Column:
-        """Like scbf.spark.contains(), but does not check the key's type."""
+        """Like scbf.spark.contains(), but checks neither the key's type nor the session."""
         return _asks(self.name)(column("key", key))
 
 
@@ -62,15 +64,17 @@ class SharedBank:
         nbytes: of its files, which each executor fetches once.
         groups: name of the file of its groups; None if answers are numbers of members.
         element: the type of an answer's elements.
+        session: as SharedFilter's.
     """
 
     name: str
     nbytes: int
     groups: str | None
     element: T.DataType
+    session: str
 
     def find(self, value: str | Column) -> Column:
-        """Like scbf.spark.find(), but does not check the value's type."""
+        """Like scbf.spark.find(), but checks neither the value's type nor the session."""
         return _finds(self)(column("value", value))
 
 
@@ -82,9 +86,9 @@ def share(filter: Filter | BloomFilter | Bank | BloomBank | GroupBank, *,
           spark: SparkSession | None = None) -> SharedFilter | SharedBank:
     """Gives the bits of a filter or of a bank to the executors of a session.
 
-    Each executor fetches them with its first task that asks. What they get is the filter as it is now: later insertions
-    and removals are not seen. Equal bits are shared only once. Executors keep their copy until the session stops,
-    because Spark takes no file back; the driver keeps its own until the process ends.
+    Each executor fetches them with its next task, even one that does not ask. What they get is the filter as it is
+    now: later insertions and removals are not seen. Equal bits are shared only once. Executors keep their copy until
+    the session stops, because Spark takes no file back; the driver keeps its own until the process ends.
 
     Args:
         filter: counters, whose bits are taken, or bits; or a bank of either.
@@ -96,14 +100,14 @@ def share(filter: Filter | BloomFilter | Bank | BloomBank | GroupBank, *,
     spark = session(spark)
     if isinstance(filter, Filter | BloomFilter):
         bits = BloomFilter.of(filter) if isinstance(filter, Filter) else filter
-        return SharedFilter(*_give(bits.save, spark))
+        return SharedFilter(*_give(bits.save, spark), _session_key(spark))
     bank = filter.bank if isinstance(filter, GroupBank) else filter
     groups = filter.column() if isinstance(filter, GroupBank) else None
     name, nbytes = _give((BloomBank.of(bank) if isinstance(bank, Bank) else bank).save, spark)
     if groups is None:
-        return SharedBank(name, nbytes, None, T.IntegerType())
+        return SharedBank(name, nbytes, None, T.IntegerType(), _session_key(spark))
     names, names_bytes = _give(functools.partial(_save_column, groups), spark)
-    return SharedBank(name, nbytes + names_bytes, names, from_arrow_type(groups.type))
+    return SharedBank(name, nbytes + names_bytes, names, from_arrow_type(groups.type), _session_key(spark))
 
 
 def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | SharedFilter) -> Column:
@@ -121,7 +125,7 @@ def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | Sh
         filter: a Filter, a BloomFilter, or what share() made of one.
     Raises:
         InvalidKey: for a column that cannot be keys.
-        InvalidArgument: if ``filter`` is none of these.
+        InvalidArgument: if ``filter`` is none of these, or was shared with another session.
         KeyKindWarning: a warning if the filter is known to hold only numbers and the column is text, or the other way
             round; not for what share() made.
     Cost: the key column goes to a Python worker and a bit for each row comes back; the other columns wait in the
@@ -131,6 +135,7 @@ def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | Sh
         check_filter(filter, expected="a Filter, a BloomFilter, or what share() returned")
     keys = key_frame(df, key)
     if isinstance(filter, SharedFilter):
+        _check_session("filter", filter, df)
         return filter.contains(key)
     kind = kind_of(keys.schema.fields[0].dataType)
     if kind in _PROBES:
@@ -154,7 +159,7 @@ def find(df: DataFrame, value: str | Column, bank: Bank | BloomBank | GroupBank 
         bank: a GroupBank, a Bank, a BloomBank, or what share() made of one.
     Raises:
         InvalidKey: for a column that cannot be keys.
-        InvalidArgument: if ``bank`` is none of these, and as GroupBank.column().
+        InvalidArgument: if ``bank`` is none of these, or was shared with another session, and as GroupBank.column().
     Cost: the value column goes to a Python worker and the arrays come back: at most 2**31 - 1 members for the rows of
         one batch (``spark.sql.execution.arrow.maxRecordsPerBatch``). Only the files of share() cross the network.
     """
@@ -162,13 +167,22 @@ def find(df: DataFrame, value: str | Column, bank: Bank | BloomBank | GroupBank 
         raise InvalidArgument(f"bank of type {type(bank).__name__}: must be a GroupBank, a Bank, a BloomBank, or what "
                               "share() made of one")
     key_frame(df, value)
-    shared = bank if isinstance(bank, SharedBank) else share(bank, spark=df.sparkSession)
-    return shared.find(value)
+    if isinstance(bank, SharedBank):
+        _check_session("bank", bank, df)
+        return bank.find(value)
+    return share(bank, spark=df.sparkSession).find(value)
 
 
 # One key of each kind. A filter that is known to hold only the other kind warns when it is asked for it here; the
 # executors' copies do not know what they hold.
 _PROBES: dict[str | None, int | str] = {"numbers": 0x5CBF_5CBF_5CBF_5CBF, "text": "\0scbf"}
+
+
+def _check_session(what: str, shared: SharedFilter | SharedBank, df: DataFrame) -> None:
+    """Raises InvalidArgument unless the executors of the frame's session have the file."""
+    if shared.session != _session_key(df.sparkSession):
+        raise InvalidArgument(f"the {what} was shared with another session, or with one that was stopped: share it "
+                              f"again, by share({what}, spark=df.sparkSession)")
 
 
 def semi_join(big: DataFrame, small: DataFrame, on: str | Sequence[str], *, fpr: float = 0.01,

@@ -182,6 +182,20 @@ def test_what_is_no_filter(spark):
     assert frame.filter(scbf.spark.contains(frame, "id", replica.snapshot())).count() == 0
 
 
+def test_what_another_session_shared_is_refused(spark, filter):
+    frame = spark.range(5)
+    bank = scbf.Bank(capacity=10, fpr=0.01)
+    shared, shared_bank = scbf.spark.share(filter, spark=spark), scbf.spark.share(bank, spark=spark)
+    says = "shared with another session, or with one that was stopped: share it again, by share"
+    for call in (lambda: scbf.spark.contains(frame, "id", dataclasses.replace(shared, session="another")),
+                 lambda: scbf.spark.find(frame, "id", dataclasses.replace(shared_bank, session="another"))):
+        with pytest.raises(scbf.InvalidArgument, match=says):
+            call()
+    sister = spark.newSession().range(5)  # of the same application
+    assert sister.filter(scbf.spark.contains(sister, "id", shared)).count() == 1
+    assert sister.select(scbf.spark.find(sister, "id", shared_bank).alias("found")).count() == 5
+
+
 JOINED = {
     "integers of two widths": ("id", "cast(id as int)"),
     "strings": ("concat('k', id)", "concat('k', id)"),
