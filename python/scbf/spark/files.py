@@ -44,8 +44,8 @@ def save(filter: _Saved | GroupBank, path: str | os.PathLike[str], *, compress: 
 
     An existing file is replaced by renaming a complete one: readers find the old file or the new one, and an error
     leaves the old one. The rename is atomic on the driver's own file system (file) and on hdfs. Elsewhere, as on
-    object stores and abfs, Hadoop deletes the old file first: a reader at that moment finds none, and if the driver
-    dies then, none is left.
+    object stores and abfs, the old file is deleted first: a reader at that moment finds none, and if the driver dies
+    then, or the rename fails, none is left.
 
     Spark Connect has no rename: the server writes to the path itself. A reader meanwhile finds a part of the file,
     which is refused as damaged, and an error may leave such a part in place of the old file. There, save each version
@@ -255,14 +255,24 @@ def _upload(spark: SparkSession, system: Any, complete: Path, target: Any, name:
 
 
 def _rename_over(spark: SparkSession, system: Any, source: Any, target: Any) -> None:
+    """Renames a file over another, in one step if the file system can."""
     fs, configuration = _hadoop(spark)
     gateway: Any = spark.sparkContext._gateway
     options: Any = getattr(gateway.jvm, "org.apache.hadoop.fs.Options$Rename")
     overwrite = gateway.new_array(options, 1)
     overwrite[0] = options.OVERWRITE
     qualified = system.makeQualified(target)
-    fs.FileContext.getFileContext(qualified.toUri(), configuration).rename(
-        system.makeQualified(source), qualified, overwrite)
+    try:
+        context = fs.FileContext.getFileContext(qualified.toUri(), configuration)
+    except Exception as error:
+        if _java_class(error) != "org.apache.hadoop.fs.UnsupportedFileSystemException":
+            raise
+        # The scheme has only a FileSystem, whose rename() does not replace.
+        system.delete(target, False)
+        if not system.rename(source, target):
+            raise RuntimeError("the new file could not be renamed to it, and an old one is gone: save again") from None
+    else:
+        context.rename(system.makeQualified(source), qualified, overwrite)
 
 
 def _download(spark: SparkSession, system: Any, source: Any, local: Path, name: str) -> None:
@@ -287,11 +297,17 @@ _NUMBERS = {
 }
 
 
+def _java_class(error: Exception) -> str:
+    """The class of the JVM's exception; empty for one of Python."""
+    java: Any = getattr(error, "java_exception", None)
+    return "" if java is None else str(java.getClass().getName())
+
+
 def _java_error(name: str, error: Exception) -> IoError:
     """What the JVM said, in one line."""
     java: Any = getattr(error, "java_exception", None)
     reason = java.toString() if java is not None else str(error)
-    number = 0 if java is None else _NUMBERS.get(java.getClass().getName(), 0)
+    number = _NUMBERS.get(_java_class(error), 0)
     return _io_error(f"{name}: {(reason or type(error).__name__).splitlines()[0]}", number, name)
 
 

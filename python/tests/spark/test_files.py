@@ -34,9 +34,22 @@ def elsewhere(spark, tmp_path):
     spark.conf.unset(f"fs.viewfs.mounttable.{host}.link./files")
 
 
-@pytest.fixture(params=["file", "elsewhere"])
+@pytest.fixture
+def unknown_to_contexts(spark, tmp_path):
+    """The same, of a scheme for which Hadoop has a FileSystem, and no AbstractFileSystem, as for many object stores."""
+    scheme, host = "scbftest", f"host-{uuid.uuid4().hex}"
+    settings = {f"fs.{scheme}.impl": "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme",
+                f"fs.viewfs.mounttable.{host}.link./files": f"file://{tmp_path}"}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield f"{scheme}://{host}/files"
+    for name in settings:
+        spark.conf.unset(name)
+
+
+@pytest.fixture(params=["file", "elsewhere", "unknown_to_contexts"])
 def folder(request, tmp_path):
-    return f"file://{tmp_path}" if request.param == "file" else request.getfixturevalue("elsewhere")
+    return f"file://{tmp_path}" if request.param == "file" else request.getfixturevalue(request.param)
 
 
 @pytest.mark.parametrize("compress", [True, False])
@@ -294,6 +307,27 @@ def test_what_the_file_system_refuses_is_an_error_of_the_package(spark, tmp_path
     published.advance(filter).save(tmp_path / "a.delta")
     with pytest.raises(scbf.InvalidArgument, match=f"{folder}/a.delta: is a delta"):
         scbf.spark.load(f"{folder}/a.delta")
+
+
+def test_a_rename_that_is_refused_without_a_reason_is_an_error(spark, unknown_to_contexts, filter, tmp_path):
+    class Refuses:
+        """A file system whose rename() returns false."""
+
+        def __init__(self, system):
+            self._system = system
+
+        def __getattr__(self, name):
+            return getattr(self._system, name)
+
+        def rename(self, *_):
+            return False
+
+    path = f"{unknown_to_contexts}/a.scbf"
+    filter.save(tmp_path / "here")
+    system, target = scbf.spark.files._resolved(spark, path)
+    with pytest.raises(scbf.IoError, match=f"^{path}: .*could not be renamed"):
+        scbf.spark.files._upload(spark, Refuses(system), tmp_path / "here", target, path)
+    assert [each.name for each in tmp_path.iterdir() if each.suffix != ".crc"] == ["here"]
 
 
 def test_a_failed_replacement_leaves_the_old_file(spark, tmp_path, elsewhere, filter, monkeypatch):
