@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The secondary index, against a dict of rows. tests/index has its guarantees; here it is what Python sees."""
 
+import copy
+import pickle
 import random
 import threading
 import types
@@ -137,6 +139,17 @@ def test_a_row_that_is_refused_is_named(index: scbf.SecondaryIndex) -> None:
         with pytest.raises(scbf.InvalidArgument, match=f"^{message}"):
             index.load([*good, bad])
     check_equal(index, {})  # they were fewer than a batch
+
+
+def test_reports_can_be_pickled(index: scbf.SecondaryIndex) -> None:
+    report = index.load([{"id": str(i), "city": "Oslo"} for i in range(70)])
+    answer = index.query({"city": "Oslo"}, limit=3)
+    for same in (pickle.loads(pickle.dumps(report)), copy.copy(report)):
+        assert type(same) is scbf.WriteReport and (same.put, same.replaced, same.removed, same.absent) == (70, 0, 0, 0)
+    for same in (pickle.loads(pickle.dumps(answer)), copy.deepcopy(answer)):
+        assert same.rows == answer.rows and len(same.rows) == 3 and repr(same) == repr(answer)
+        for name in ("regions", "servers", "requests", "servers_holding", "false_requests", "expected_requests"):
+            assert getattr(same.routing, name) == getattr(answer.routing, name)
 
 
 @pytest.mark.parametrize(
