@@ -60,6 +60,11 @@ def test_types(tmp_path: Path) -> None:
     assert [line.rsplit("[", 1)[1] for line in said] == [f"{code}]" for code in BAD.values()]
 
 
+def test_no_type_in_the_stub_is_bare() -> None:
+    stub = Path(scbf.__file__).with_name("_scbf.pyi").read_text()
+    assert re.findall(r".*(?:PathLike(?!\[)|-> (?:list|dict)\b(?!\[)|Annotated\[NDArray, dict).*", stub) == []
+
+
 def can_be_subclassed(kind: type) -> bool:
     try:
         type("Mine", (kind,), {})

@@ -179,6 +179,7 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
                      }
                      return numbers;
                    }),
+                   nb::for_getter(nb::sig("def members(self, /) -> list[int]")),
                    "numbers of the members, ascending")
       .def_prop_rw(
           "metadata", reading<AnyBank>([](const AnyBank& b) { return decoded(b.metadata()); }),

@@ -375,9 +375,8 @@ True)");
           },
           nb::arg("member"), nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
           nb::arg("threads").none() = 0, nb::arg("progress") = nb::none(),
-          nb::sig(
-              "def remove(self, member: int, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
-              "None = None, *, threads: int = 0, progress: Progress = None) -> RemoveReport"),
+          nb::sig("def remove(self, member: int, keys: Key | KeyColumn, out: NDArray[Any] | "
+                  "None = None, *, threads: int = 0, progress: Progress = None) -> RemoveReport"),
           "Removes keys from a member, as Filter.remove().")
       .def(
           "insert_each",
@@ -458,7 +457,7 @@ processes can map() it.
 (1, [0, 1], [0]))");
   add_members_and_questions(bits);
   add_saving(bits, "BloomBank");
-  add_mapping(bits,
+  add_mapping(bits, "BloomBank",
               "Maps a file as a bank that can be asked at once, and whose members stay as they "
               "are. Pages are read as needed and shared by all processes. Only the header is "
               "verified. The file of a Bank is loaded. As with Filter.map(), the file must not be "

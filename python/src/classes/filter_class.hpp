@@ -73,7 +73,7 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
          nb::arg("threads").none() = 0, nb::arg("path") = "automatic",
          nb::arg("progress") = nb::none(),
          nb::sig(
-             "def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
+             "def contains(self, keys: Key | KeyColumn, out: NDArray[Any] | None = "
              "None, *, threads: int = 0, path: BatchPath = 'automatic', progress: Progress = None) "
              "-> Any"),
          R"(Which keys may be present? False is certain; True is wrong at the filter's rate.
@@ -100,7 +100,7 @@ Raises:
           nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
           nb::arg("threads").none() = 0, nb::arg("path") = "automatic",
           nb::arg("progress") = nb::none(),
-          nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
+          nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: NDArray[Any] | "
                   "None = None, *, threads: int = 0, path: BatchPath = 'automatic', progress: "
                   "Progress = "
                   "None) -> NDArray[numpy.uint8]"),
@@ -155,7 +155,7 @@ Raises:
           nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
           nb::arg("threads").none() = 0, nb::arg("path") = "automatic",
           nb::arg("progress") = nb::none(),
-          nb::sig("def insert_new(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
+          nb::sig("def insert_new(self, keys: Key | KeyColumn, out: NDArray[Any] | None "
                   "= None, *, threads: int = 0, path: BatchPath = 'automatic', progress: Progress "
                   "= None) "
                   "-> Any"),
@@ -328,12 +328,12 @@ Raises:
       },
       nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
       nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> "
-              "numpy.ndarray[Any, Any]"));
+              "NDArray[Any]"));
 
   // ---- files
   add_saving(cls, name);
   add_mapping(
-      cls,
+      cls, name,
       "Maps a file as a filter that can be asked at once, but not changed. Pages are read "
       "as needed and shared by all processes. Only the headers are verified. The file must not "
       "be truncated or overwritten in place meanwhile, which would end the process; save() "

@@ -137,7 +137,7 @@ array([False,  True])
           nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
           nb::arg("most_absent") = nb::none(), nb::arg("threads").none() = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-          nb::sig("def remove(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
+          nb::sig("def remove(self, keys: Key | KeyColumn, out: NDArray[Any] | None = "
                   "None, *, most_absent: int | None = None, threads: int = 0, path: BatchPath = "
                   "'automatic', progress: Progress = None) -> RemoveReport | Removal"),
           R"(Removes a column of keys, one after another, or one key.
@@ -164,7 +164,7 @@ Returns:
           nb::arg("threads").none() = 0, nb::arg("path") = "automatic",
           nb::arg("progress") = nb::none(),
           nb::sig(
-              "def count(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, "
+              "def count(self, keys: Key | KeyColumn, out: NDArray[Any] | None = None, "
               "*, threads: int = 0, path: BatchPath = 'automatic', progress: Progress = None) -> "
               "Any"),
           "How often is each key in the filter, at most? The smallest of its counters: 15 means 15 "

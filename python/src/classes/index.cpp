@@ -389,6 +389,8 @@ Raises:
     InvalidArgument, IoError.)")
       .def_static("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("read_only") = false,
                   nb::arg("sync") = false,
+                  nb::sig("def open(path: str | os.PathLike[str], *, read_only: bool = False, "
+                          "sync: bool = False) -> SecondaryIndex"),
                   "Opens an index. With read_only, another process may write it meanwhile; "
                   "refresh() shows what that wrote. Raises IoError.")
       .def(
@@ -441,12 +443,13 @@ Raises:
             self.value.checkpoint();
           },
           "Saves the filters that changed, so that the next open is quick.")
-      .def("check", &check,
+      .def("check", &check, nb::sig("def check(self) -> list[str]"),
            "Compares rows, entries and filters. Returns the problems, a sentence each: [] if all "
            "is well.")
-      .def("statistics", &statistics,
+      .def("statistics", &statistics, nb::sig("def statistics(self) -> dict[str, int]"),
            "Counts of rows, values, bytes, regions; and of queries since it was opened.")
-      .def("regions", &regions, "A dict for each region, in key order.")
+      .def("regions", &regions, nb::sig("def regions(self) -> list[dict[str, Any]]"),
+           "A dict for each region, in key order.")
       .def(
           "refresh",
           [](Self& self) {
@@ -465,6 +468,7 @@ Raises:
               all[nb::str(column.name.c_str())] = column.indexed;
             return all;
           },
+          nb::for_getter(nb::sig("def columns(self, /) -> dict[str, bool]")),
           "a dict from each column's name to whether it is indexed")
       .def_prop_ro(
           "key",

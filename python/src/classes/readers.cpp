@@ -187,7 +187,7 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
             Outside others_may_run;
             return Delta::load(path);
           },
-          nb::arg("path"),
+          nb::arg("path"), nb::sig("def load(path: str | os.PathLike[str]) -> Delta"),
           "Reads and verifies a file. Raises IoError, CorruptFile or Incompatible.")
       .def_static(
           "from_bytes",
@@ -207,7 +207,8 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
             Outside others_may_run;
             self.save(path);
           },
-          nb::arg("path"), "Writes a file, atomically.")
+          nb::arg("path"), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
+          "Writes a file, atomically.")
       .def("to_bytes", &message_of, "The message.")
       .def("__reduce__",
            [](nb::handle self) {
@@ -246,7 +247,7 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
           nb::arg("whole"), "Begins with a whole filter. Raises Incompatible if it is not.")
       .def("contains", &replica_contains, nb::arg("keys").none(), nb::arg("out") = nb::none(),
            nb::kw_only(), nb::arg("threads").none() = 0,
-           nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
+           nb::sig("def contains(self, keys: Key | KeyColumn, out: NDArray[Any] | None "
                    "= None, *, threads: int = 0) -> Any"),
            "As BloomFilter.contains(). Keys that are in the filter before and after a delta are "
            "also found while it is applied.")

@@ -43,13 +43,21 @@ nb::tuple as_pickle(nb::handle self) {
   return pickled(self.type(), "_made", bytes, planned.capacity(), planned.fpr());
 }
 
+/// The signature of a static method that makes an object of a file. (By itself, nanobind does not
+/// say that the path is one of str.)
+inline std::string path_signature(const char* method, const char* name) {
+  return fmt::format("def {}(path: str | os.PathLike[str], *, backend: str = 'auto') -> {}", method,
+                     name);
+}
+
 /// Adds what all classes that are saved have; `name` is that of the class in Python.
 template <class T>
 void add_saving(nb::class_<Held<T>>& cls, const char* name) {
   using Self = Held<T>;
-  // Kept, as nanobind keeps the pointer; a static method cannot return Self.
-  static const std::string signature = fmt::format(
+  // Kept, as nanobind keeps the pointers; a static method cannot return Self.
+  static const std::string from_bytes_signature = fmt::format(
       "def from_bytes(data: bytes | bytearray | memoryview, *, backend: str = 'auto') -> {}", name);
+  static const std::string load_signature = path_signature("load", name);
   static const std::string from_bytes_doc = fmt::format(
       "The {} in the bytes of to_bytes() or of a file. Raises CorruptFile or Incompatible.", name);
   cls.def_static(
@@ -59,9 +67,11 @@ void add_saving(nb::class_<Held<T>>& cls, const char* name) {
            return hold(T::load(path, {.backend = backend}));
          },
          nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
+         nb::sig(load_signature.c_str()),
          "Reads a file and verifies all of it. Raises IoError, CorruptFile or Incompatible.")
       .def_static("from_bytes", &from_bytes<T>, nb::arg("data"), nb::kw_only(),
-                  nb::arg("backend") = "auto", nb::sig(signature.c_str()), from_bytes_doc.c_str())
+                  nb::arg("backend") = "auto", nb::sig(from_bytes_signature.c_str()),
+                  from_bytes_doc.c_str())
       .def(
           "save",
           [](const Self& self, const std::filesystem::path& path, bool compress) {
@@ -70,6 +80,8 @@ void add_saving(nb::class_<Held<T>>& cls, const char* name) {
             self.value.save(path, {.compress = compress});
           },
           nb::arg("path"), nb::kw_only(), nb::arg("compress") = false,
+          nb::sig(
+              "def save(self, path: str | os.PathLike[str], *, compress: bool = False) -> None"),
           "Writes a file, atomically: an existing one is replaced as a whole or not at all. A "
           "compressed file can be loaded but not mapped. Raises IoError.")
       .def("to_bytes", &to_bytes<T>, nb::kw_only(), nb::arg("compress") = false,
@@ -86,16 +98,17 @@ void add_saving(nb::class_<Held<T>>& cls, const char* name) {
       .def("__reduce__", &as_pickle<T>);
 }
 
-/// Adds map().
+/// Adds map(); `name` is that of the class in Python.
 template <class T>
-void add_mapping(nb::class_<Held<T>>& cls, const char* doc) {
+void add_mapping(nb::class_<Held<T>>& cls, const char* name, const char* doc) {
+  static const std::string signature = path_signature("map", name);
   cls.def_static(
       "map",
       [](const std::filesystem::path& path, std::string_view backend) {
         Outside others_may_run;
         return hold(T::map(path, {.backend = backend}));
       },
-      nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto", doc);
+      nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto", nb::sig(signature.c_str()), doc);
 }
 
 }  // namespace scbf::python
