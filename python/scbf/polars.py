@@ -36,7 +36,7 @@ except ModuleNotFoundError as error:
 
 from scbf._asked import Asked, check_asked
 
-__all__ = ["ScbfExpr", "ScbfSeries"]
+__all__ = ["ScbfExpr", "ScbfSeries", "contains"]
 
 
 def _contains(keys: polars.Series, filter: Asked, threads: int) -> polars.Series:
@@ -70,6 +70,18 @@ class ScbfExpr:
         return self._keys.map_batches(
             partial(_contains, filter=filter, threads=threads), return_dtype=polars.Boolean, is_elementwise=True
         )
+
+
+def contains(keys: polars.Expr, filter: Asked, *, threads: int = 0) -> polars.Expr:
+    """The same as ``keys.scbf.contains(filter)``, which type checkers do not know.
+
+    >>> import polars as pl, scbf, scbf.polars
+    >>> seen = scbf.Filter(capacity=1000, fpr=0.01)
+    >>> _ = seen.insert(["apple"])
+    >>> pl.DataFrame({"fruit": ["apple", "durian"]}).filter(scbf.polars.contains(pl.col("fruit"), seen)).height
+    1
+    """
+    return ScbfExpr(keys).contains(filter, threads=threads)
 
 
 @polars.api.register_series_namespace("scbf")

@@ -176,6 +176,15 @@ def test_what_is_no_filter_is_refused_where_the_query_is_written(wrong: Any) -> 
             keys.scbf.contains(wrong)
 
 
+def test_the_function_is_the_namespace() -> None:
+    frame = pl.DataFrame({"key": [1, None, 3]})
+    for expression in (pl.col("key"), pl.col("key") + 2):
+        made = scbf.polars.contains(expression, filled([3]), threads=1)
+        assert frame.select(made).equals(frame.select(expression.scbf.contains(filled([3]))))
+    with pytest.raises(TypeError):
+        scbf.polars.contains(pl.col("key"), {3})  # type: ignore[arg-type]
+
+
 def test_a_frame_that_is_serialised_carries_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")
     monkeypatch.setitem(sys.modules, "cloudpickle", cloudpickle)
