@@ -16,7 +16,15 @@ def _counted(number: int, thing: str) -> str:
 class MemberLists:
     """For each of n keys, the members that may hold it, in ascending order.
 
-    ``lists[i]`` is an array of uint32, a view of ``members``.
+    ``lists[i]`` is an array of uint32, a view of ``members``. As a column of Arrow, without a copy:
+
+    >>> import pyarrow as pa, scbf
+    >>> bank = scbf.Bank(capacity=1000, fpr=0.001)
+    >>> _ = bank.insert(bank.add_member(), ["apple", "plum"])
+    >>> _ = bank.insert(bank.add_member(), ["plum"])
+    >>> found = bank.find(["plum", "apple", "stone"])
+    >>> pa.LargeListArray.from_arrays(found.offsets, found.members).to_pylist()
+    [[0, 1], [0], []]
 
     Attributes:
         offsets: n + 1 int64; the list of key i begins at ``offsets[i]``.
