@@ -21,7 +21,8 @@ Equal keys are equal whatever they come in. An integer is its 64-bit two's compl
 int8, uint64 and Python int; -1 and 2**64 - 1 have the same bits and are one key. Text is its UTF-8 bytes, so
 ``"a"`` and ``b"a"`` are one key. ``None``, ``pandas.NA`` and NaN in a column of objects, and Arrow nulls, are
 null: neither inserted nor found. These are errors, which say what to do: bool, floating-point numbers, dates and
-times (cast them to int64 in one unit), integers beyond 64 bits, and numbers beside text in one column.
+times (cast them to integers in one unit, without ``NaT``), integers beyond 64 bits, and numbers beside text in one
+column.
 """
 
 from typing import TYPE_CHECKING

@@ -122,6 +122,25 @@ def test_bytes_of_one_width() -> None:
     check_column(lambda: floats.view("V8"), [floats[:1].tobytes(), floats[1:].tobytes()])
 
 
+def test_keys_of_several_columns() -> None:
+    """As docs/python.md makes them."""
+    users, items = np.array([1, 1, 2]), np.array([5, 6, 5], np.int32)
+    pairs = np.empty(len(users), [("user", "<i8"), ("item", "<i8")])
+    pairs["user"], pairs["item"] = users, items
+    some = scbf.Filter(geometry=GEOMETRY)
+    some.insert(pairs[:2].view("V16"))
+    assert some.contains(pairs.view("V16")).tolist() == [True, True, False]
+    assert (1).to_bytes(8, "little") + (6).to_bytes(8, "little") in some
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    import pyarrow.compute as pc
+
+    columns = {"city": ["Rom", "Bonn", None], "street": ["a", None, "b"]}
+    table, frame = pa.table(columns), pl.DataFrame(columns)
+    joined = pc.binary_join_element_wise(table["city"], table["street"], "\x1f")
+    check_column(lambda: joined, ["Rom\x1fa", None, None])
+    check_column(lambda: frame.select(pl.concat_str("city", "street", separator="\x1f")), ["Rom\x1fa", None, None])
+
+
 def test_variable_width_text() -> None:
     string = pytest.importorskip("numpy.dtypes", reason="NumPy 2").StringDType
     check_column(lambda: np.array(TEXT, string()), TEXT)
