@@ -87,8 +87,38 @@ KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const 
 
 std::string filter_path(const std::string& file) { return file == "-" ? "/dev/stdin" : file; }
 
+namespace {
+
+/// The first bytes of what comes from a pipe. Throws CorruptFile unless it begins as a filter or a
+/// bank does; whether it is one that was cut is left to those who read it.
+std::string_view beginning_of(ByteInput& in) {
+  const std::string_view first =
+      in.peek([](std::string_view bytes) { return bytes.size() >= kMagicBytes; });
+  if (first.size() < kMagicBytes || begins_as_filter(first)) return first;
+  throw CorruptFile(
+      fmt::format("{}: not a filter file (it does not begin with the magic)", in.name()));
+}
+
+}  // namespace
+
+PipedFilter::PipedFilter(const std::string& file)
+    : in_(file, ByteInput::Decode::no), is_bank_(begins_as_bank(beginning_of(in_))) {}
+
+std::size_t PipedFilter::read_some(std::span<std::byte> into) {
+  return in_.read({reinterpret_cast<char*>(into.data()), into.size()});
+}
+
+void PipedFilter::check_end() {
+  std::byte more{};
+  if (read_some({&more, 1}) > 0) {
+    throw CorruptFile(fmt::format("{}: bytes follow its end", in_.name()));
+  }
+}
+
 Rereadable::Rereadable(const std::string& file) : name_(file), path_(filter_path(file)) {
   if (S_ISREG(status_of(file).st_mode)) return;
+  ByteInput in(file, ByteInput::Decode::no);
+  beginning_of(in);
   const int fd = ::memfd_create("scbf", MFD_CLOEXEC);
   if (fd < 0) throw std::system_error(errno, std::generic_category(), file);
   copy_.reset(::fdopen(fd, "wb"));
@@ -96,9 +126,15 @@ Rereadable::Rereadable(const std::string& file) : name_(file), path_(filter_path
     ::close(fd);
     throw std::bad_alloc();
   }
-  ByteInput in(file, ByteInput::Decode::no);
+  const std::uint64_t most = memory_to_spare();
   std::vector<char> buffer(1 << 20);
-  while (const std::size_t n = in.read(buffer)) {
+  for (std::uint64_t copied = 0; const std::size_t n = in.read(buffer);) {
+    copied += n;
+    if (copied > most) {
+      throw IoError(
+          fmt::format("{}: too large for memory, of which {} are free: write it to a file first",
+                      in.name(), human_bytes(most)));
+    }
     if (std::fwrite(buffer.data(), 1, n, copy_.get()) < n) throw std::bad_alloc();
   }
   if (std::fflush(copy_.get()) != 0) throw std::bad_alloc();

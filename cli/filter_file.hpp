@@ -11,6 +11,7 @@
 #include <string>
 #include <variant>
 
+#include "input.hpp"
 #include "key_reader.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -48,9 +49,33 @@ std::size_t large_block(std::uint64_t filter_bytes);
 /// The path of a filter that may be "-".
 std::string filter_path(const std::string& file);
 
+/// A filter or a bank that comes from a pipe, read once.
+class PipedFilter {
+ public:
+  /// Waits for the first bytes. Throws CorruptFile unless it begins as a filter or a bank does.
+  explicit PipedFilter(const std::string& file);
+  bool is_bank() const noexcept { return is_bank_; }
+  /// Reads it as a Filter, BloomFilter, Bank or BloomBank, and verifies it.
+  template <class Kind>
+  Kind read() {
+    Kind kind = Kind::read([this](std::span<std::byte> into) { return read_some(into); });
+    check_end();
+    return kind;
+  }
+
+ private:
+  std::size_t read_some(std::span<std::byte> into);
+  void check_end();
+
+  ByteInput in_;
+  bool is_bank_;
+};
+
 /// A file that can be read twice: the file itself, or a copy in memory of what comes from a pipe.
 class Rereadable {
  public:
+  /// Throws CorruptFile, before it copies anything, if a pipe does not begin as a filter or bank
+  /// does, and IoError if there is too little memory for the copy.
   explicit Rereadable(const std::string& file);
   const std::string& path() const noexcept { return path_; }
   /// Calls use(path()), and names the file, not the copy, if that throws CorruptFile or

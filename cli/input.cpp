@@ -61,13 +61,22 @@ struct stat status_of(const std::string& input) {
   return status;
 }
 
+namespace {
+
+bool begins_with(std::string_view first, std::span<const unsigned char, kMagicBytes> magic) {
+  return std::ranges::equal(first.substr(0, magic.size()), magic, {},
+                            [](char c) { return static_cast<unsigned char>(c); });
+}
+
+}  // namespace
+
+bool begins_as_bank(std::string_view first) noexcept {
+  return begins_with(first, bank_format::kMagic);
+}
+
 bool begins_as_filter(std::string_view first) noexcept {
-  const auto begins_with = [&](const auto& magic) {
-    return std::ranges::equal(first.substr(0, magic.size()), magic, {},
-                              [](char c) { return static_cast<unsigned char>(c); });
-  };
-  return begins_with(file_format::kMagic) || begins_with(container_format::kMagic) ||
-         begins_with(bank_format::kMagic);
+  return begins_with(first, file_format::kMagic) || begins_with(first, container_format::kMagic) ||
+         begins_as_bank(first);
 }
 
 StopSignal::StopSignal() : fd_(::eventfd(0, EFD_CLOEXEC)) {

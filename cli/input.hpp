@@ -43,8 +43,11 @@ bool is_standard_input(const std::string& input);
 /// What the system says of an input; "-" is standard input. Throws IoError if it is missing or a
 /// folder.
 struct stat status_of(const std::string& input);
-/// Whether a file begins as a filter does.
+/// With so many bytes, begins_as_filter can tell.
+inline constexpr std::size_t kMagicBytes = 8;
+/// Whether a file begins as a filter or a bank does.
 bool begins_as_filter(std::string_view first) noexcept;
+bool begins_as_bank(std::string_view first) noexcept;
 
 /// Bytes from one input, read from beginning to end. gzip and zstd are found by the first bytes,
 /// not by the name.

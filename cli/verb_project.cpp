@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // scbf project: makes the bits of a filter, or of a bank of filters, for readers.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 
 #include "errors.hpp"
 #include "filter_file.hpp"
+#include "input.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "scbf/bloom_bank.hpp"
@@ -24,8 +27,7 @@ struct ProjectOptions {
   bool force = false, json = false, compress = false;
 };
 
-void project_bank(const ProjectOptions& options, const Destination& to) {
-  const BloomBank bits = open_bank_for_queries(options.file, {}, Opening::load);
+int save_bits(const ProjectOptions& options, const BloomBank& bits, const Destination& to) {
   to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
   if (options.json) {
     Json json{{"file", to.path()}, {"members", bits.size()}};
@@ -36,17 +38,10 @@ void project_bank(const ProjectOptions& options, const Destination& to) {
     to.report(fmt::format("{}: the bits of {}; {} of rows\n", to.path(),
                           counted(bits.size(), "member"), human_bytes(bits.bytes())));
   }
+  return kOk;
 }
 
-int project(const ProjectOptions& options) {
-  check_inputs(std::span(&options.file, 1));
-  const Destination to("-o " + in_quotes(options.out), options.out,
-                       {.force = options.force, .json = options.json, .inputs = {options.file}});
-  if (is_bank_file(filter_path(options.file))) {
-    project_bank(options, to);
-    return kOk;
-  }
-  const BloomFilter bits = BloomFilter::load(filter_path(options.file));
+int save_bits(const ProjectOptions& options, const BloomFilter& bits, const Destination& to) {
   to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
   const std::uint64_t keys = keys_left(bits.keys_inserted(), bits.keys_removed());
   if (options.json) {
@@ -60,6 +55,23 @@ int project(const ProjectOptions& options) {
                           human_bytes(bits.bytes()), percent(bits.fill())));
   }
   return kOk;
+}
+
+int project(const ProjectOptions& options) {
+  check_inputs(std::span(&options.file, 1));
+  std::optional<PipedFilter> pipe;
+  if (!S_ISREG(status_of(options.file).st_mode)) pipe.emplace(options.file);
+  const std::string path = filter_path(options.file);
+  const bool bank = pipe ? pipe->is_bank() : is_bank_file(path);
+  const Destination to("-o " + in_quotes(options.out), options.out,
+                       {.force = options.force, .json = options.json, .inputs = {options.file}});
+  if (bank) {
+    return save_bits(
+        options,
+        pipe ? pipe->read<BloomBank>() : open_bank_for_queries(options.file, {}, Opening::load),
+        to);
+  }
+  return save_bits(options, pipe ? pipe->read<BloomFilter>() : BloomFilter::load(path), to);
 }
 
 }  // namespace

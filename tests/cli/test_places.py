@@ -7,8 +7,9 @@ import signal
 import subprocess
 import threading
 import time
+import unittest
 
-from support import INPUT_OUTPUT, OK, USAGE, CommandTest, lines, words
+from support import CORRUPT, INPUT_OUTPUT, OK, USAGE, CommandTest, lines, words
 
 
 class Places(CommandTest):
@@ -268,6 +269,59 @@ class Places(CommandTest):
                         self.assertEqual(process.returncode, INPUT_OUTPUT, process.err)
                         self.assertIn(b"'mine.scbf': cannot write: Permission denied", process.err)
                         self.assertEqual(self.digest("mine.scbf"), digest)
+
+
+class Pipes(CommandTest):
+    """Filters from pipes, which are copied if they are read twice."""
+
+    TWICE = (["info", "-"], ["insert", "-", "-o", "-", "keys"], ["remove", "-", "-o", "-", "keys"],
+             ["merge", "-", "f.scbf", "-o", "-"], ["bank", "--to", "-", "-o", "-", "keys"],
+             ["apply", "-", "d", "-o", "-"], ["project", "-", "-o", "-"])
+
+    def setUp(self):
+        super().setUp()
+        self.write("keys", lines(words(5)))
+        self.build("f.scbf", words(5))
+        self.write("d", b"")
+
+    def test_what_is_no_filter_is_refused_by_its_first_bytes(self):
+        for arguments in self.TWICE:
+            with self.subTest(arguments=arguments):
+                process = self.start(*arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE)
+                process.stdin.write(b"no filter")
+                process.stdin.flush()  # and the pipe stays open
+                self.assertEqual(process.wait(30), CORRUPT)
+                self.assertIn(b"standard input: not a filter file", process.stderr.read())
+        self.scbf("info", "/dev/zero", code=CORRUPT)
+        for short in (b"", self.read("f.scbf")[:7], self.read("f.scbf")[:100]):
+            self.scbf("info", "-", stdin=short, code=CORRUPT)
+
+    @unittest.skipIf(os.environ.get("SCBF_SANITIZE"), "sanitizers reserve more address space")
+    def test_a_copy_takes_no_more_memory_than_there_is(self):
+        limit = (300 << 20, 300 << 20)
+        process = self.start("info", "-", bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE,
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+        process.stdin.write(self.read("f.scbf"))
+        with self.assertRaises(BrokenPipeError):
+            for _ in range(400):
+                process.stdin.write(bytes(1 << 20))
+        self.assertEqual(process.wait(30), INPUT_OUTPUT)
+        self.assertRegex(process.stderr.read().decode(), "standard input: too large for memory, of "
+                                                         "which .* are free: write it to a file")
+
+    def test_bytes_that_follow_a_filter(self):
+        for verb in (["info", "-"], ["project", "-", "-o", "-"], ["insert", "-", "-o", "-", "keys"]):
+            self.scbf(*verb, stdin=self.read("f.scbf") + b"x", code=CORRUPT)
+            self.assertIn("bytes follow its end", self.err)
+
+    def test_banks_and_filters_are_projected(self):
+        self.scbf("bank", "-o", "b.bank", "keys")
+        for name in ("f.scbf", "b.bank"):
+            self.scbf("project", name, "-o", "bits", "--force")
+            self.assertEqual(self.scbf("project", "-", "-o", "-", stdin=self.read(name)),
+                             self.read("bits"))
 
 
 class Interrupted(CommandTest):
