@@ -287,10 +287,12 @@ void check_inputs(std::span<const std::string> inputs) {
       throw UsageError(
           fmt::format("{}: standard output goes to this input", display_name(inputs[i])));
     }
-    if (is_regular(status)) continue;
     for (std::size_t j = 0; j < i; ++j) {
+      // (A regular file that standard input is goes on where it was left, too.)
       const bool twice = inputs[i] == "-" && inputs[j] == "-";
-      if (!twice && (S_ISCHR(status.st_mode) || !same_file(status, status_of(inputs[j])))) continue;
+      if (!twice && (is_regular(status) || S_ISCHR(status.st_mode) ||
+                     !same_file(status, status_of(inputs[j]))))
+        continue;
       throw UsageError(fmt::format("{} is named twice, and can be read only once",
                                    display_name(inputs[j] == "-" ? inputs[j] : inputs[i])));
     }

@@ -95,8 +95,8 @@ class Destination {
 };
 
 /// The inputs of a verb, checked before they are read: the filter and the files of keys. Throws
-/// UsageError if two of them are one pipe, which can be read only once, and if standard output is
-/// appended to one of them.
+/// UsageError if two of them are one pipe or standard input, which can be read only once, and if
+/// standard output is appended to one of them.
 void check_inputs(std::span<const std::string> inputs);
 
 /// From now on SIGINT, SIGTERM and SIGHUP remove unfinished files before they end the process, and

@@ -11,6 +11,7 @@
 #include "errors.hpp"
 #include "index_options.hpp"
 #include "index_verbs.hpp"
+#include "key_reader.hpp"
 #include "key_stream.hpp"
 #include "options.hpp"
 #include "reports.hpp"
@@ -139,13 +140,14 @@ Loaded load_into(const LoadOptions& options, SecondaryIndex& index) {
                     "divides regions with rows",
                     options.regions, counted(rows_before, "row")));
   }
-  if (options.regions > 1 && !total) {
+  const bool twice = all_regular(options.files);  // standard input goes on where it was left
+  if (options.regions > 1 && !twice) {
     throw UsageError(
         fmt::format("--regions {}: the rows are read twice for that, which takes regular files",
                     options.regions));
   }
   Loaded loaded;
-  if (total) look(options, index, total, loaded);
+  if (twice) look(options, index, total, loaded);
 
   const Stopwatch watch;
   Rows rows(options, index.schema());
@@ -182,6 +184,7 @@ Loaded load_into(const LoadOptions& options, SecondaryIndex& index) {
 }
 
 int load(const LoadOptions& options) {
+  check_inputs(options.files);
   SecondaryIndex index = options.target.open();
   const Loaded loaded = load_into(options, index);
   work_is_done(options.target.folder);

@@ -8,9 +8,10 @@ import os
 import random
 import re
 import shutil
+import subprocess
 
 from index_support import HEADER, IndexTest, as_csv, people
-from support import INPUT_OUTPUT, USAGE
+from support import INPUT_OUTPUT, OK, USAGE
 
 
 class Load(IndexTest):
@@ -65,6 +66,26 @@ class Load(IndexTest):
         self.assertEqual(self.rows("query", "i", "hobbies=y", "--keys"),
                          [["1"], ["2"], ["3"], ["4"]])
         self.scbf("index", "load", "i", "-", "--regions", 2, stdin=b"x", code=USAGE)
+
+    def test_standard_input_that_is_a_file(self):
+        self.create()
+        self.write("p.tsv", "id\tname\ttown\thobbies\n1\tAnn\tRome\tx\n2\tBo\tBonn\ty\n")
+        def load(*options, file="-"):
+            with open(self.path("p.tsv"), "rb") as stdin:
+                process = self.start("index", "load", "i", file, "--separator", "tab", *options,
+                                     stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                out, err = process.communicate(timeout=60)
+            return process.returncode, err.decode()
+        code, err = load("--regions", "2")
+        self.assertEqual(code, USAGE)
+        self.assertIn("--regions 2: the rows are read twice", err)
+        self.assertEqual(len(self.scbf_json("index", "regions", "i")), 1)
+        self.assertEqual(load(), (OK, ""))
+        self.assertEqual(self.count(), 2)
+        self.assertEqual(load(file="/dev/stdin"), (OK, ""))
+        code, err = load("-")
+        self.assertEqual(code, USAGE)
+        self.assertIn("standard input is named twice", err)
 
     def test_fewer_keys_than_regions(self):
         self.create()

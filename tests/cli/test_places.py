@@ -208,6 +208,11 @@ class Places(CommandTest):
             self.refused(verb, "-", stdin=b"x")
             self.refused(verb, "/dev/stdin", stdin=b"x")
         self.refused("query", "f.scbf", "-", "-", stdin=b"x")
+        with open(self.path("keys"), "rb") as stdin:  # at whose end it would be the second time
+            process = self.start("build", "--capacity", 99, "-o", "twice", "-", "-", stdin=stdin,
+                                 stderr=subprocess.PIPE)
+            self.assertIn(b"standard input is named twice", process.stderr.read())
+            self.assertEqual(process.wait(30), USAGE)
         self.refused("merge", "-", "/dev/stdin", "-o", "-", stdin=b"x")
 
     def test_an_output_that_is_an_input(self):
