@@ -82,18 +82,54 @@ std::string chosen_verbs(const CLI::App& root, std::span<char* const> words) {
   return path;
 }
 
-/// "; did you mean --x?" for an option that is unknown and nearly --x; otherwise nothing.
-std::string nearest_option(const CLI::App& root, const std::string& verb,
-                           std::span<char* const> words) {
+/// Whether the next word is the value of this option.
+bool takes_value(const CLI::Option* option) {
+  return option != nullptr && option->get_items_expected_max() > 0;
+}
+
+/// Throws UsageError for a word such as "-hash.scbf", which may be the name of a file: CLI11 would
+/// take it for the options -h, -a …, and print the help.
+void refuse_lookalikes(const CLI::App& app, const std::string& verb, std::span<char* const> words) {
+  bool is_value = false;
+  for (const std::string_view word : words) {
+    if (std::exchange(is_value, false) || !word.starts_with('-')) continue;
+    if (word == "--") return;
+    if (word.starts_with("--")) {
+      is_value =
+          word.find('=') == word.npos && takes_value(app.get_option_no_throw(std::string(word)));
+      continue;
+    }
+    for (std::size_t i = 1; i < word.size() && !is_value; ++i) {
+      const CLI::Option* const option = app.get_option_no_throw({'-', word[i]});
+      if (takes_value(option)) {
+        is_value = i + 1 == word.size();
+        break;  // the rest is the value
+      }
+      if (option != nullptr) continue;
+      if (word.size() == 2 || (i == 1 && word[i] >= '0' && word[i] <= '9')) break;
+      throw UsageError(fmt::format(
+          "{}: {}: this looks like an option; for a file of this name, write {}, or -- before it",
+          verb, in_quotes(word), in_quotes(fmt::format("./{}", word))));
+    }
+  }
+}
+
+/// The verb that chosen_verbs names.
+const CLI::App& chosen_app(const CLI::App& root, const std::string& verb) {
   const CLI::App* app = &root;
   std::istringstream path(verb);
   for (std::string name; path >> name;) app = app->get_subcommand(name);
+  return *app;
+}
+
+/// "; did you mean --x?" for an option that is unknown and nearly --x; otherwise nothing.
+std::string nearest_option(const CLI::App& app, std::span<char* const> words) {
   for (const std::string_view word : words) {
     if (!word.starts_with("--") || word.size() < 4) continue;
     const std::string_view name = word.substr(2, word.find('=') - 2);
     std::string nearest;
     std::size_t least = 3;
-    for (const CLI::Option* option : app->get_options()) {
+    for (const CLI::Option* option : app.get_options()) {
       for (const std::string& known : option->get_lnames()) {
         const std::size_t distance = known.starts_with(name) ? 1 : edit_distance(name, known);
         if (known == name) least = 0;
@@ -198,6 +234,8 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
     };
   }
   const std::string verb = chosen_verbs(app, words);
+  const CLI::App& chosen = chosen_app(app, verb);
+  refuse_lookalikes(chosen, verb, words);
 
   std::vector<std::string> reversed;  // CLI11 expects the words in reverse
   for (const char* word : words) reversed.insert(reversed.begin(), guarded(word));
@@ -213,7 +251,7 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
     }
     throw UsageError(fmt::format("{}{}{}; 'scbf{}{} --help' tells more",
                                  verb.empty() ? "" : verb + ": ", error.what(),
-                                 nearest_option(app, verb, words), verb.empty() ? "" : " ", verb));
+                                 nearest_option(chosen, words), verb.empty() ? "" : " ", verb));
   }
   return run;
 }

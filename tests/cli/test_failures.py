@@ -79,6 +79,27 @@ class Usage(CommandTest):
         self.refused("query", "f", "--xyzzy")
         self.assertNotIn("mean", self.err)
 
+    def test_a_name_that_looks_like_an_option(self):
+        self.write("-hash.scbf", self.read(self.build("w.scbf", words(5))))
+        self.write("-h.txt", lines(words(2)))
+        for arguments in (["verify", "w.scbf", "-hash.scbf"], ["remove", "w.scbf", "-h.txt"],
+                          ["query", "-hash.scbf"], ["index", "load", "i", "-h.txt"],
+                          ["build", "-0h.txt", "-o", "x"], ["bank", "-o", "x", "-help"]):
+            name = next(a for a in arguments if a.startswith("-") and len(a) > 2)
+            self.refused(*arguments, mentions=[f"'{name}': this looks like an option",
+                                               f"write './{name}', or -- before it"])
+        self.scbf("verify", "w.scbf", "./-hash.scbf")
+        self.scbf("verify", "w.scbf", "--", "-hash.scbf")
+        self.scbf("remove", "w.scbf", "-o", "-x.scbf", "--", "-h.txt")  # the value of an option
+        self.scbf("verify", "./-x.scbf")
+        self.assertEqual(self.scbf("remove", "w.scbf", "-o-", "--", "-h.txt"), self.read("-x.scbf"))
+        self.scbf("query", "-0", "w.scbf", stdin=b"word-1\0")
+        self.scbf("build", "-0oy.scbf", "--capacity", 5, stdin=b"a\0")
+        self.scbf("query", "w.scbf", "-7", code=INPUT_OUTPUT)
+        self.scbf("query", "w.scbf", "-7.txt", code=INPUT_OUTPUT)
+        self.assertIn("'-7.txt': cannot", self.err)
+        self.assertEqual(self.scbf("verify", "-h"), self.scbf("verify", "--help"))
+
     def test_true_limits(self):
         self.refused("plan", "--capacity", 100, "--groups", 9, mentions=["'9'", "from 1 to 8\n"])
         for value in ("1e19", "18446744073709551615", "0"):
