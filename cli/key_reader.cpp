@@ -265,9 +265,10 @@ void KeyReader::check_for_zeros(std::string_view bytes) const {
   if (!format_.check || format_.kind != KeyKind::lines || format_.end == '\0') return;
   if (bytes.find('\0') == std::string_view::npos) return;
   throw IoError(fmt::format(
-      "{}: zero bytes in lines: is it binary? --keys u64 reads integers of 8 bytes, -0 keys that "
-      "end in a zero byte; --raw takes the lines as they are",
-      input_->name()));
+      "{}: zero bytes in lines: is it binary? {}-0 {} that end in a zero byte; --raw takes the "
+      "lines as they are",
+      input_->name(), format_.only_lines ? "" : "--keys u64 reads integers of 8 bytes, ",
+      format_.only_lines ? "reads lines" : "keys"));
 }
 
 bool KeyReader::fill(KeyBlock& block) {
@@ -399,8 +400,9 @@ void KeyReader::fill_lines(KeyBlock& block) {
         continue;
       }
       if (block.capacity_ >= kMaxLineBytes) {
-        throw IoError(fmt::format("{}: a line of more than {}: not a file of lines? (--keys u64)",
-                                  display_name(current_name()), human_bytes(kMaxLineBytes)));
+        throw IoError(fmt::format("{}: a line of more than {}: not a file of lines?{}",
+                                  display_name(current_name()), human_bytes(kMaxLineBytes),
+                                  format_.only_lines ? "" : " (--keys u64)"));
       }
       block.reserve(std::min(2 * block.capacity_, kMaxLineBytes), end);
       data = block.bytes();

@@ -44,6 +44,7 @@ struct KeyFormat {
   bool decode = true;     ///< decompress, and skip a byte order mark
   bool check = true;  ///< refuse what does not look like keys; find decimal numbers by themselves
   bool tell = true;   ///< print notes about what is read
+  bool only_lines = false;  ///< the verb has no --keys, so that messages do not advise it
   std::optional<KeyColumn> column = {};
 };
 

@@ -70,12 +70,22 @@ Assignment parse_assignment(const TableSchema& schema, const std::string& text) 
   return {*best, text.substr(best->size() + 1)};
 }
 
-std::vector<std::string> keys_from(std::vector<std::string> words, const std::string& file) {
-  if (words.empty() && file.empty()) {
+void ListFile::add_to(CommandLine& line, const std::string& option, const std::string& help) {
+  line.option(option, "FILE", help + "; - is standard input", file);
+  line.flag("-0,--null", "In FILE: lines end in a zero byte, not in a newline",
+            [this] { format.end = '\0'; });
+  line.flag("--chomp-cr", "In FILE: a carriage return at the end of a line is no part of it",
+            format.chomp_cr);
+  line.flag("--raw", "Take FILE as it is, even if it looks compressed or like no lines",
+            [this] { format.decode = format.check = false; });
+}
+
+std::vector<std::string> keys_from(std::vector<std::string> words, const ListFile& list) {
+  if (words.empty() && list.file.empty()) {
     throw UsageError("no keys: give some, or --from-file FILE (- is standard input)");
   }
-  if (file.empty()) return words;
-  KeyReader reader({file}, {.check = false});
+  if (list.file.empty()) return words;
+  KeyReader reader({list.file}, list.format);
   KeyBlock block;
   while (reader.fill(block)) words.insert(words.end(), block.lines().begin(), block.lines().end());
   return words;

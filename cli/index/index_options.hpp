@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "command_line.hpp"
+#include "key_reader.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "records.hpp"
@@ -41,8 +42,16 @@ struct Assignment {
 };
 Assignment parse_assignment(const TableSchema& schema, const std::string& text);
 
-/// Returns `words`, then the lines of `file` ("-": standard input; empty: no file). Throws
-/// UsageError if there is no key at all, and IoError.
-std::vector<std::string> keys_from(std::vector<std::string> words, const std::string& file);
+/// A file of keys or values, one a line, and how they are written there.
+struct ListFile {
+  std::string file;  ///< "-": standard input; empty: none
+  KeyFormat format = {.only_lines = true};
+
+  /// Adds the option that names the file, and those that say how it is written.
+  void add_to(CommandLine& line, const std::string& option, const std::string& help);
+};
+/// Returns `words`, then the lines of the file. Throws UsageError if there is no key at all, and
+/// IoError.
+std::vector<std::string> keys_from(std::vector<std::string> words, const ListFile& list);
 
 }  // namespace scbf::cli

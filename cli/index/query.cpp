@@ -41,11 +41,11 @@ struct GetOptions {
   IndexTarget target;
   Form form;
   std::vector<std::string> keys;
-  std::string file;
+  ListFile list;
 };
 
 int get(const GetOptions& options) {
-  const std::vector<std::string> keys = keys_from(options.keys, options.file);
+  const std::vector<std::string> keys = keys_from(options.keys, options.list);
   const SecondaryIndex index = options.target.open_read_only();
   const std::vector<std::optional<Row>> rows = index.get(keys);
   const auto found = std::count_if(rows.begin(), rows.end(),
@@ -72,7 +72,8 @@ struct IndexQueryOptions {
   IndexTarget target;
   Form form;
   std::vector<std::string> conditions;
-  std::string batch, column;
+  ListFile batch;
+  std::string column;
   Query query;
 };
 
@@ -280,8 +281,7 @@ Run set_up_index_get(CommandLine& line) {
   options->target.add_to(line, "Print an array as JSON, with null for each missing row");
   options->form.add_to(line);
   line.positionals("KEY", "Keys of rows", options->keys);
-  line.option("--from-file", "FILE", "Keys from a file, one a line; - is standard input",
-              options->file);
+  options->list.add_to(line, "--from-file", "Keys from a file, one a line");
   line.footer(
       R"(Rows are printed in the order of the given keys. The exit code is 1 if none of them is found.
 
@@ -306,8 +306,7 @@ Run set_up_index_query(CommandLine& line) {
   line.flag("--keys", "Print the keys only", o.query.keys_only);
   line.flag("--broadcast", "Ask every server, as if there were no filters; for comparisons",
             o.query.broadcast);
-  line.option("--batch", "FILE", "Query each line of a file (- is standard input); needs --column",
-              o.batch);
+  o.batch.add_to(line, "--batch", "Query each line of a file; needs --column");
   line.option("--column", "COL", "The column for the values in --batch", o.column);
   line.footer(
       R"(Rows are printed in key order as they are found, and a report on the routing goes to standard error. The
@@ -323,7 +322,7 @@ Examples:
   scbf index query packages.index section=games --limit 100 --after xbill
   scbf index query packages.index --batch maintainers.txt --column maintainer --keys)");
   return [options] {
-    if (!options->batch.empty()) return query_batch(*options);
+    if (!options->batch.file.empty()) return query_batch(*options);
     if (!options->column.empty()) throw UsageError("--column goes with --batch FILE");
     if (options->conditions.empty()) throw UsageError("no COL=VALUE to ask for");
     return query_once(*options);

@@ -18,7 +18,7 @@ namespace {
 struct WriteOptions {
   IndexTarget target;
   std::vector<std::string> words;
-  std::string file;
+  ListFile list;
 };
 
 Row parse_row(const TableSchema& schema, const std::vector<std::string>& words) {
@@ -56,7 +56,7 @@ int put(const WriteOptions& options) {
 }
 
 int remove(const WriteOptions& options) {
-  const std::vector<std::string> keys = keys_from(options.words, options.file);
+  const std::vector<std::string> keys = keys_from(options.words, options.list);
   SecondaryIndex index = options.target.open();
   const WriteReport report = index.remove(keys);
   if (report.removed > 0) work_is_done(options.target.folder);
@@ -87,8 +87,7 @@ Run set_up_index_delete(CommandLine& line) {
   auto options = std::make_shared<WriteOptions>();
   options->target.add_to(line, "Print a report as JSON", IndexTarget::Writes::yes);
   line.positionals("KEY", "Keys of rows", options->words);
-  line.option("--from-file", "FILE", "Keys from a file, one a line; - is standard input",
-              options->file);
+  options->list.add_to(line, "--from-file", "Keys from a file, one a line");
   line.footer(R"(The exit code is 1 if none of the rows existed.
 
 Examples:
