@@ -21,6 +21,7 @@
 #include "files/file_io.hpp"
 #include "input.hpp"
 #include "scbf/errors.hpp"
+#include "scbf/files.hpp"
 #include "sizes.hpp"
 
 namespace scbf::cli {
@@ -131,13 +132,19 @@ class NotingCalls final : public FileSystemCalls {
   }
 };
 
-bool begins_as_filter(const std::string& path) {
+/// What a file that exists is: "filter", "bank" or "delta"; empty if it is none of these.
+std::string_view kind_of_file(const std::string& path) {
   try {
     ByteInput file(path, ByteInput::Decode::no);
-    return cli::begins_as_filter(
-        file.peek([](std::string_view first) { return first.size() >= 8; }));
+    const std::string_view first =
+        file.peek([](std::string_view bytes) { return bytes.size() >= kMagicBytes; });
+    if (begins_as_bank(first)) return "bank";
+    if (!begins_as_filter(first)) return {};
+    return read_file_info(path).is_delta ? "delta" : "filter";
+  } catch (const CorruptFile&) {
+    return "filter";  // a damaged one
   } catch (const IoError&) {
-    return false;  // cannot be read, so cannot be known for a filter
+    return {};  // cannot be read, so cannot be known for a filter
   }
 }
 
@@ -250,9 +257,15 @@ Destination::Destination(const std::string& option, std::string path, const Rule
   check_folder(path_);
   using Replace = Rules::Replace;
   if (rules.force || rules.replace == Replace::anything || old.st_size == 0) return;
-  if (rules.replace == Replace::filters && begins_as_filter(path_)) return;
-  throw UsageError(fmt::format("{}: it exists{}; --force replaces it", option,
-                               rules.replace == Replace::filters ? " and is no filter" : ""));
+  std::string what;
+  if (rules.replace != Replace::nothing) {
+    const std::string_view wanted = rules.replace == Replace::banks ? "bank" : "filter";
+    const std::string_view there = kind_of_file(path_);
+    if (there == wanted) return;
+    what =
+        there.empty() ? fmt::format(" and is no {}", wanted) : fmt::format(" and is a {}", there);
+  }
+  throw UsageError(fmt::format("{}: it exists{}; --force replaces it", option, what));
 }
 
 void Destination::write(const std::function<void(Output&)>& produce) const {

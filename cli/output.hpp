@@ -65,8 +65,9 @@ std::string json_text(const Json& json, int indent = -1);
 class Destination {
  public:
   struct Rules {
-    /// What may be replaced without `force`.
-    enum class Replace : unsigned char { filters, nothing, anything } replace = Replace::filters;
+    /// What may be replaced without `force`; what is written is of the same kind.
+    enum class Replace : unsigned char { filters, banks, nothing, anything };
+    Replace replace = Replace::filters;
     bool force = false;
     bool binary = true;                    ///< refused on a terminal
     bool json = false;                     ///< a report in JSON is to go to standard output

@@ -231,8 +231,10 @@ int bank(const BankVerbOptions& options) {
   check_options(options);
   const bool changes = !options.to.empty();
   std::vector<std::string> inputs = options.keys.inputs;
-  const Destination::Rules rules{
-      .force = options.keys.force, .json = options.run.json, .inputs = inputs};
+  const Destination::Rules rules{.replace = Destination::Rules::Replace::banks,
+                                 .force = options.keys.force,
+                                 .json = options.run.json,
+                                 .inputs = inputs};
   if (changes) inputs.insert(inputs.begin(), options.to);
   check_inputs(inputs);
   const Destination to = changes ? changed_filter(options.to, options.out, rules)
@@ -283,7 +285,7 @@ Run set_up_bank(CommandLine& line) {
             options->filters);
   add_max_fpr_to(line, options->most_fpr);
   options->keys.add_format_to(line, false,
-                              "Replace OUT even if it is no filter; take filters of lines and of "
+                              "Replace OUT even if it is no bank; take filters of lines and of "
                               "u64 keys together");
   line.positionals("FILE", "Files of keys; each becomes a member", options->keys.inputs);
   line.option(

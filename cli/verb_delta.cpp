@@ -206,9 +206,13 @@ void apply_to_member(const ApplyOptions& options, const Destination& to) {
 }
 
 int apply(const ApplyOptions& options) {
+  using Replace = Destination::Rules::Replace;
   const Destination to =
       changed_filter(options.file, options.out,
-                     {.force = options.force, .json = options.json, .inputs = options.deltas});
+                     {.replace = options.member ? Replace::banks : Replace::filters,
+                      .force = options.force,
+                      .json = options.json,
+                      .inputs = options.deltas});
   std::vector<std::string> inputs = options.deltas;
   inputs.insert(inputs.begin(), options.file);
   check_inputs(inputs);
@@ -271,7 +275,8 @@ Run set_up_apply(CommandLine& line) {
       "--member", "NAME",
       "FILE is a bank of bits, whose member of this name (without a name: its number) changes",
       [o = options.get()](const std::string& name) { o->member = name; });
-  line.flag("--force", "Replace OUT even if it is no filter", options->force);
+  line.flag("--force", "Replace OUT even if it is no filter, or with --member no bank",
+            options->force);
   add_compress_to(line, options->compress);
   line.flag("--json", "Print a report as JSON", options->json);
   line.footer(

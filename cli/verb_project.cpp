@@ -63,8 +63,12 @@ int project(const ProjectOptions& options) {
   if (!S_ISREG(status_of(options.file).st_mode)) pipe.emplace(options.file);
   const std::string path = filter_path(options.file);
   const bool bank = pipe ? pipe->is_bank() : is_bank_file(path);
+  using Replace = Destination::Rules::Replace;
   const Destination to("-o " + in_quotes(options.out), options.out,
-                       {.force = options.force, .json = options.json, .inputs = {options.file}});
+                       {.replace = bank ? Replace::banks : Replace::filters,
+                        .force = options.force,
+                        .json = options.json,
+                        .inputs = {options.file}});
   if (bank) {
     return save_bits(
         options,
@@ -83,7 +87,8 @@ Run set_up_project(CommandLine& line) {
               "The bits; replaced as a whole; - is standard output, and the report then "
               "goes to standard error",
               options->out, CommandLine::Need::required);
-  line.flag("--force", "Replace OUT even if it is no filter", options->force);
+  line.flag("--force", "Replace OUT even if it holds no filter, or, of a bank, no bank",
+            options->force);
   add_compress_to(line, options->compress);
   line.flag("--json", "Print a report as JSON", options->json);
   line.footer(

@@ -256,6 +256,46 @@ class Places(CommandTest):
         self.build("old.scbf", words(6))
         self.refused("gen", "--keys", 5, "-o", "old.scbf", mentions=["old.scbf", "--force"])
 
+    def test_another_kind_of_file_is_not_replaced(self):
+        self.scbf("project", "f.scbf", "-o", "bits")
+        self.scbf("delta", "bits", "f.scbf", "-o", "first.delta")
+        self.write("reader", self.read("bits"))
+        self.scbf("merge", "f.scbf", "g.scbf", "-o", "more.scbf")
+        self.scbf("delta", "bits", "more.scbf", "-o", "a.delta")
+        self.assertEqual(self.scbf_json("info", "a.delta")["kind"], "delta")
+        self.scbf("bank", "-o", "a.bank", "keys")
+        self.scbf("project", "a.bank", "-o", "bits.bank")
+        self.build("a.scbf", words(5))
+        self.write("notes", "dear diary\n")
+        to_filter = {**{verb: self.WRITTEN[verb] for verb in ("build", "insert", "remove", "merge", "subtract")},
+                     "project": ["project", "f.scbf", "-o", "{}"],
+                     "apply": ["apply", "reader", "a.delta", "-o", "{}"]}
+        to_bank = {"bank": ["bank", "keys", "-o", "{}"],
+                   "bank --to": ["bank", "--to", "a.bank", "mixed", "-o", "{}"],
+                   "project": ["project", "a.bank", "-o", "{}"]}
+        for cases, kept in ((to_filter, ("a.bank", "bits.bank", "a.delta", "notes")),
+                            (to_bank, ("a.scbf", "bits", "a.delta", "notes"))):
+            what = "filter" if cases is to_filter else "bank"
+            for verb, case in cases.items():
+                for name in kept:
+                    if name in case:
+                        continue
+                    with self.subTest(verb=verb, name=name):
+                        digest = self.digest(name)
+                        process = self.run_at(case, name)
+                        self.assertEqual(process.returncode, USAGE, process.err)
+                        kind = ("no " + what if name == "notes" else
+                                "a " + (name.split(".")[-1].replace("scbf", "filter") if "." in name else "filter"))
+                        self.assertIn(f"'{name}': it exists and is {kind}; --force replaces it".encode(),
+                                      process.err)
+                        self.assertEqual(self.digest(name), digest)
+                for old in kept:
+                    self.write("old", self.read(old))
+                    process = self.run_at([*case, "--force"], "old")
+                    self.assertEqual(process.returncode, OK, process.err)
+                    process = self.run_at(case, "old")  # of its own kind now
+                    self.assertEqual(process.returncode, OK, process.err)
+
     def test_an_option_is_no_name(self):
         for name in ("--force", "--"):
             self.refused("build", "-o", name, "keys", mentions=[f"-o '{name}': this looks like an option", f"'./{name}'"])
