@@ -2,26 +2,20 @@
 #include "filter_file.hpp"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <system_error>
 
 #include "counted_keys.hpp"
 #include "errors.hpp"
-#include "files/bank_format.hpp"
 #include "files/file_io.hpp"
 #include "files/rows_format.hpp"
-#include "input.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/sizing.hpp"
 #include "sizes.hpp"
@@ -85,90 +79,6 @@ KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const 
   return keys.format_for(keys.kind ? *keys.kind : notes.kind.value_or(KeyKind::lines));
 }
 
-std::string filter_path(const std::string& file) { return file == "-" ? "/dev/stdin" : file; }
-
-namespace {
-
-/// The first bytes of what comes from a pipe. Throws CorruptFile unless it begins as a filter or a
-/// bank does; whether it is one that was cut is left to those who read it.
-std::string_view beginning_of(ByteInput& in) {
-  const std::string_view first =
-      in.peek([](std::string_view bytes) { return bytes.size() >= kMagicBytes; });
-  if (first.size() < kMagicBytes || begins_as_filter(first)) return first;
-  throw CorruptFile(
-      fmt::format("{}: not a filter file (it does not begin with the magic)", in.name()));
-}
-
-}  // namespace
-
-PipedFilter::PipedFilter(const std::string& file)
-    : in_(file, ByteInput::Decode::no), is_bank_(begins_as_bank(beginning_of(in_))) {}
-
-std::size_t PipedFilter::read_some(std::span<std::byte> into) {
-  return in_.read({reinterpret_cast<char*>(into.data()), into.size()});
-}
-
-void PipedFilter::check_end() {
-  std::byte more{};
-  if (read_some({&more, 1}) > 0) {
-    throw CorruptFile(fmt::format("{}: bytes follow its end", in_.name()));
-  }
-}
-
-Rereadable::Rereadable(const std::string& file) : name_(file), path_(filter_path(file)) {
-  if (S_ISREG(status_of(file).st_mode)) return;
-  ByteInput in(file, ByteInput::Decode::no);
-  beginning_of(in);
-  const int fd = ::memfd_create("scbf", MFD_CLOEXEC);
-  if (fd < 0) throw std::system_error(errno, std::generic_category(), file);
-  copy_.reset(::fdopen(fd, "wb"));
-  if (copy_ == nullptr) {
-    ::close(fd);
-    throw std::bad_alloc();
-  }
-  const std::uint64_t most = memory_to_spare();
-  std::vector<char> buffer(1 << 20);
-  for (std::uint64_t copied = 0; const std::size_t n = in.read(buffer);) {
-    copied += n;
-    if (copied > most) {
-      throw IoError(
-          fmt::format("{}: too large for memory, of which {} are free: write it to a file first",
-                      in.name(), human_bytes(most)));
-    }
-    if (std::fwrite(buffer.data(), 1, n, copy_.get()) < n) throw std::bad_alloc();
-  }
-  if (std::fflush(copy_.get()) != 0) throw std::bad_alloc();
-  path_ = fmt::format("/proc/self/fd/{}", fd);
-}
-
-std::string Rereadable::with_name(std::string_view message) const {
-  const std::string copy = in_quotes(path_);
-  if (copy_ == nullptr || !message.starts_with(copy)) return std::string(message);
-  return fmt::format("{}{}", display_name(name_), message.substr(copy.size()));
-}
-
-namespace {
-
-bool is_regular(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
-}  // namespace
-
-bool is_bank_file(const std::string& path) {
-  if (!is_regular(path)) return false;
-  std::array<std::byte, bank_format::kMagic.size()> first{};
-  const std::size_t got = InputFile(path).read(first);
-  return bank_format::is_bank(std::span(first).first(got));
-}
-
-void refuse_bank(const std::string& file) {
-  if (!is_bank_file(filter_path(file))) return;
-  throw Incompatible(
-      fmt::format("{}: a bank of filters, and no filter: 'scbf find' asks it", display_name(file)));
-}
-
 std::string_view kind_of(const FileInfo& info) {
   if (info.is_delta) return "delta";
   return info.cell() == Cell::bit ? "bits" : "counters";
@@ -181,7 +91,7 @@ namespace {
 
 /// Is this a file that shall be mapped, if it can be?
 bool shall_map(const std::string& path, Opening opening) {
-  if (opening == Opening::load || !is_regular(path)) return false;
+  if (opening == Opening::load || !is_regular_file(path)) return false;
   return opening == Opening::map || fs::file_size(path) > kMostLoaded;
 }
 
@@ -193,14 +103,14 @@ std::optional<FileInfo> info_to_map(const std::string& path, Opening opening) {
   return info;
 }
 
-/// Calls load(path). Too little memory becomes an error that says for which file, and how much.
+/// Calls load(). Too little memory becomes an error that says for which file, and how much.
 template <class Load>
 auto load_from(const std::string& file, const std::string& path, Load load) {
   try {
-    return load(path);
+    return load();
   } catch (const std::bad_alloc&) {
     std::string size = "the filter";
-    if (is_regular(path)) {  // anything else cannot be read twice
+    if (is_regular_file(path)) {  // anything else cannot be read twice
       std::uint64_t bytes = 0;
       for (const StageFileInfo& stage : read_file_info(path).stages) {
         bytes += stage.shape.geometry.bytes();
@@ -214,32 +124,34 @@ auto load_from(const std::string& file, const std::string& path, Load load) {
 }  // namespace
 
 Filter open_counters(const std::string& file, const RunOptions& run, Opening opening) {
-  refuse_bank(file);
   const std::string path = filter_path(file);
   const FilterOptions options{.backend = run.backend};
-  if (info_to_map(path, opening)) return Filter::map(path, options);
-  return load_from(file, path,
-                   [&](const std::string& from) { return Filter::load(from, options); });
+  return as_named(file, in_quotes(path), [&] {
+    if (info_to_map(path, opening)) return Filter::map(path, options);
+    return load_from(file, path, [&] { return load_as<Filter>(file, options); });
+  });
 }
 
 AnyFilter open_for_queries(const std::string& file, const RunOptions& run, Opening opening) {
-  refuse_bank(file);
   const std::string path = filter_path(file);
   const FilterOptions options{.backend = run.backend};
-  const std::optional<FileInfo> info = info_to_map(path, opening);
-  if (!info) {
-    return load_from(file, path, [&](const std::string& from) -> AnyFilter {
-      if (find_backend(run.backend).supports(Cell::bit)) return BloomFilter::load(from, options);
-      return Filter::load(from, options);
-    });
-  }
-  if (info->cell() == Cell::bit) return BloomFilter::map(path, options);
-  return Filter::map(path, options);
+  return as_named(file, in_quotes(path), [&]() -> AnyFilter {
+    const std::optional<FileInfo> info = info_to_map(path, opening);
+    if (!info) {
+      return load_from(file, path, [&]() -> AnyFilter {
+        if (find_backend(run.backend).supports(Cell::bit)) {
+          return load_as<BloomFilter>(file, options);
+        }
+        return load_as<Filter>(file, options);
+      });
+    }
+    if (info->cell() == Cell::bit) return BloomFilter::map(path, options);
+    return Filter::map(path, options);
+  });
 }
 
-Changeable open_for_changes(const std::string& file, const RunOptions& run) {
-  refuse_bank(file);
-  const Rereadable source(file);
+Changeable open_for_changes(const Rereadable& source, const RunOptions& run) {
+  const std::string& file = source.name();
   return source.with_path([&](const std::string& path) -> Changeable {
     const FileInfo info = read_file_info(path);
     const FilterOptions options{.backend = run.backend};
@@ -247,9 +159,9 @@ Changeable open_for_changes(const std::string& file, const RunOptions& run) {
       throw Incompatible(fmt::format("{}: a delta, from epoch {} to {}: 'scbf apply' applies it",
                                      display_name(file), info.since.number, info.epoch.number));
     }
-    return load_from(file, path, [&](const std::string& from) -> Changeable {
-      if (info.cell() == Cell::bit) return {BloomFilter::load(from, options), info.compressed};
-      return {Filter::load(from, options), info.compressed};
+    return load_from(file, path, [&]() -> Changeable {
+      if (info.cell() == Cell::bit) return {BloomFilter::load(path, options), info.compressed};
+      return {Filter::load(path, options), info.compressed};
     });
   });
 }
@@ -261,11 +173,10 @@ Filter counters_of(Changeable opened, const std::string& file, const char* canno
 
 namespace {
 
-/// Loads the bank that is at `path`, and in messages is `file`. Its headers, if they have been
+/// Calls load(), which loads the bank that in messages is `file`. Its headers, if they have been
 /// read, say how large it is.
-template <class AnyBank>
-AnyBank load_bank(const std::string& file, const std::string& path,
-                  const std::optional<BankFileInfo>& info, const RunOptions& run) {
+template <class Load>
+auto load_bank(const std::string& file, const std::optional<BankFileInfo>& info, Load load) {
   const std::uint64_t rows = info ? info->row_bytes : 0;
   const std::uint64_t most = memory_to_spare();
   if (rows > most) {
@@ -273,47 +184,52 @@ AnyBank load_bank(const std::string& file, const std::string& path,
                               human_bytes(rows), human_bytes(most)));
   }
   try {
-    return AnyBank::load(path, {.backend = run.backend});
+    return load();
   } catch (const std::bad_alloc&) {
     throw IoError(fmt::format("{}: no memory for the bank, whose rows of bits take {}",
                               display_name(file), rows > 0 ? human_bytes(rows) : "too much"));
   }
 }
 
-/// The headers of a bank. Says what asks a filter, if it is one.
+/// The headers of a bank. Says what takes a filter, if it is one.
 BankFileInfo info_of_bank(const std::string& file, const std::string& path) {
   const AnyFileInfo info = read_any_file_info(path);
   if (const auto* const bank = std::get_if<BankFileInfo>(&info)) return *bank;
-  throw Incompatible(fmt::format("{}: a {}", display_name(file),
-                                 std::get<FileInfo>(info).is_delta
-                                     ? "delta, and no bank: 'scbf apply' applies it"
-                                     : "filter, and no bank: 'scbf query' asks it"));
+  throw Incompatible(
+      fmt::format("{}: a {}", display_name(file),
+                  std::get<FileInfo>(info).is_delta
+                      ? "delta, and no bank: 'scbf apply' applies it"
+                      : "filter, and no bank: 'scbf query' asks it, 'scbf insert' changes it"));
 }
 
 }  // namespace
 
 BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, Opening opening) {
   const std::string path = filter_path(file);
-  std::optional<BankFileInfo> info;
-  if (is_regular(path)) {  // anything else cannot be read twice
-    std::array<std::byte, file_format::kFixedBytes> first{};
-    const std::size_t got = InputFile(path).read(first);
-    if (shall_map(path, opening) && rows_format::has_plain_rows(std::span(first).first(got))) {
-      return BloomBank::map(path, {.backend = run.backend});
+  const BankOptions options{.backend = run.backend};
+  return as_named(file, in_quotes(path), [&] {
+    std::optional<BankFileInfo> info;
+    if (is_regular_file(path)) {  // anything else cannot be read twice
+      std::array<std::byte, file_format::kFixedBytes> first{};
+      const std::size_t got = InputFile(path).read(first);
+      if (shall_map(path, opening) && rows_format::has_plain_rows(std::span(first).first(got))) {
+        return BloomBank::map(path, options);
+      }
+      info = info_of_bank(file, path);
     }
-    info = info_of_bank(file, path);
-  }
-  return load_bank<BloomBank>(file, path, info, run);
+    return load_bank(file, info, [&] { return load_as<BloomBank>(file, options); });
+  });
 }
 
-OpenedBank open_bank_for_changes(const std::string& file, const RunOptions& run) {
-  const Rereadable source(file);
-  return source.with_path([&](const std::string& path) -> OpenedBank {
-    const BankFileInfo info = read_bank_file_info(path);
-    if (info.cell == Cell::bit) {
-      return {load_bank<BloomBank>(file, path, info, run), info.compressed};
-    }
-    return {load_bank<Bank>(file, path, info, run), info.compressed};
+OpenedBank open_bank_for_changes(const Rereadable& source, const RunOptions& run) {
+  const std::string& file = source.name();
+  return source.with_path([&](const std::string& path) {
+    const BankFileInfo info = info_of_bank(file, path);
+    const BankOptions options{.backend = run.backend};
+    return load_bank(file, info, [&]() -> OpenedBank {
+      if (info.cell == Cell::bit) return {BloomBank::load(path, options), info.compressed};
+      return {Bank::load(path, options), info.compressed};
+    });
   });
 }
 

@@ -4,14 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <variant>
 
-#include "input.hpp"
+#include "filter_source.hpp"
 #include "key_reader.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -46,66 +44,6 @@ std::size_t bulk_block(const Backend& backend);
 /// the filter's cache lines, so that a pass over the filter pays, but from 1 to 256 MiB.
 std::size_t large_block(std::uint64_t filter_bytes);
 
-/// The path of a filter that may be "-".
-std::string filter_path(const std::string& file);
-
-/// A filter or a bank that comes from a pipe, read once.
-class PipedFilter {
- public:
-  /// Waits for the first bytes. Throws CorruptFile unless it begins as a filter or a bank does.
-  explicit PipedFilter(const std::string& file);
-  bool is_bank() const noexcept { return is_bank_; }
-  /// Reads it as a Filter, BloomFilter, Bank or BloomBank, and verifies it.
-  template <class Kind>
-  Kind read() {
-    Kind kind = Kind::read([this](std::span<std::byte> into) { return read_some(into); });
-    check_end();
-    return kind;
-  }
-
- private:
-  std::size_t read_some(std::span<std::byte> into);
-  void check_end();
-
-  ByteInput in_;
-  bool is_bank_;
-};
-
-/// A file that can be read twice: the file itself, or a copy in memory of what comes from a pipe.
-class Rereadable {
- public:
-  /// Throws CorruptFile, before it copies anything, if a pipe does not begin as a filter or bank
-  /// does, and IoError if there is too little memory for the copy.
-  explicit Rereadable(const std::string& file);
-  const std::string& path() const noexcept { return path_; }
-  /// Calls use(path()), and names the file, not the copy, if that throws CorruptFile or
-  /// Incompatible.
-  template <class Use>
-  auto with_path(Use use) const {
-    try {
-      return use(path_);
-    } catch (const CorruptFile& error) {
-      throw CorruptFile(with_name(error.what()));
-    } catch (const Incompatible& error) {
-      throw Incompatible(with_name(error.what()));
-    }
-  }
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::string with_name(std::string_view message) const;
-
-  std::string name_, path_;
-  std::unique_ptr<std::FILE, Close> copy_;
-};
-
-/// Is this a regular file with a bank?
-bool is_bank_file(const std::string& path);
-/// Throws Incompatible if it is a bank, as only 'scbf find' asks banks. (The library refuses a bank
-/// that comes from a pipe.)
-void refuse_bank(const std::string& file);
 /// What a file holds: "counters", "bits", "delta"; "bank", "bits_bank".
 std::string_view kind_of(const FileInfo& info);
 std::string_view kind_of(const BankFileInfo& info);
@@ -128,7 +66,10 @@ struct Changeable {
   AnyFilter filter;
   bool compressed;  ///< in its file, and so in its next
 };
-Changeable open_for_changes(const std::string& file, const RunOptions& run);
+Changeable open_for_changes(const Rereadable& source, const RunOptions& run);
+inline Changeable open_for_changes(const std::string& file, const RunOptions& run) {
+  return open_for_changes(Rereadable(file), run);
+}
 /// The same for counters. Throws Incompatible if the file has bits; the message is the file's name,
 /// then `cannot`.
 Filter counters_of(Changeable opened, const std::string& file, const char* cannot);
@@ -141,7 +82,7 @@ struct OpenedBank {
   std::variant<Bank, BloomBank> bank;
   bool compressed;  ///< in its file, and so in its next
 };
-OpenedBank open_bank_for_changes(const std::string& file, const RunOptions& run);
+OpenedBank open_bank_for_changes(const Rereadable& source, const RunOptions& run);
 
 /// Throws Incompatible unless keys of both files are of one kind, or `force` is given. Files that
 /// do not say so fit any.

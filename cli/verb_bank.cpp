@@ -243,7 +243,7 @@ int bank(const BankVerbOptions& options) {
   bool compress = options.compress;
   const AnyBankWork any_work = [&] {
     if (!changes) return make_bank(options);
-    OpenedBank opened = open_bank_for_changes(options.to, options.run);
+    OpenedBank opened = open_bank_for_changes(Rereadable(options.to), options.run);
     compress |= opened.compressed;
     return std::visit(
         [&](auto& bank) -> AnyBankWork { return change_bank(options, std::move(bank)); },

@@ -53,8 +53,7 @@ struct CombineOptions {
 template <class OneFilter>
 OneFilter open_other(const std::string& file, const RunOptions& run) {
   if constexpr (std::is_same_v<OneFilter, BloomFilter>) {
-    refuse_bank(file);
-    return BloomFilter::load(filter_path(file), {.backend = run.backend});
+    return load_as<BloomFilter>(file, FilterOptions{.backend = run.backend});
   } else {
     return counters_of(open_for_changes(file, run), file,
                        "which cannot be combined with counters: 'scbf project' makes bits of them");

@@ -137,7 +137,7 @@ template <class Apply>
 std::uint64_t apply_all(const ApplyOptions& options, Apply apply) {
   std::uint64_t changes = 0;
   for (const std::string& name : options.deltas) {
-    const Delta delta = Delta::load(filter_path(name));
+    const Delta delta = load_as<Delta>(name);
     try {
       apply(delta);
     } catch (const Incompatible& error) {
@@ -168,20 +168,22 @@ void report(const ApplyOptions& options, const Destination& to, std::uint64_t ch
                         bits.epoch().number, counted(keys, "key"), percent(bits.fill())));
 }
 
-void apply_to_filter(const ApplyOptions& options, const Destination& to) {
-  Changeable opened = open_for_changes(options.file, {});
+void apply_to_filter(const ApplyOptions& options, const Rereadable& source, const Destination& to) {
+  Changeable opened = open_for_changes(source, {});
   BloomFilter bits = bits_of(opened, options.file);
   const std::uint64_t changes = apply_all(options, [&](const Delta& delta) { bits.apply(delta); });
   to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
   report(options, to, changes, bits);
 }
 
-void apply_to_member(const ApplyOptions& options, const Destination& to) {
-  if (!is_standard_input(options.file) && !is_bank_file(options.file)) {
+void apply_to_member(const ApplyOptions& options, const Rereadable& source, const Destination& to) {
+  source.with_path([&](const std::string& path) {
+    if (is_bank_file(path)) return;
+    read_file_info(path);  // throws if it is no filter, either
     throw Incompatible(
         fmt::format("{}: a filter, and no bank: leave --member out", display_name(options.file)));
-  }
-  OpenedBank opened = open_bank_for_changes(options.file, {});
+  });
+  OpenedBank opened = open_bank_for_changes(source, {});
   auto* const bank = std::get_if<BloomBank>(&opened.bank);
   if (bank == nullptr) {
     throw Incompatible(
@@ -216,13 +218,14 @@ int apply(const ApplyOptions& options) {
   std::vector<std::string> inputs = options.deltas;
   inputs.insert(inputs.begin(), options.file);
   check_inputs(inputs);
+  const Rereadable source(options.file);
   if (options.member) {
-    apply_to_member(options, to);
-  } else if (is_bank_file(filter_path(options.file))) {
+    apply_to_member(options, source, to);
+  } else if (is_bank_file(source.path())) {
     throw UsageError(fmt::format("{}: a bank: name the member that changes by --member NAME",
                                  display_name(options.file)));
   } else {
-    apply_to_filter(options, to);
+    apply_to_filter(options, source, to);
   }
   return kOk;
 }

@@ -61,8 +61,7 @@ int project(const ProjectOptions& options) {
   check_inputs(std::span(&options.file, 1));
   std::optional<PipedFilter> pipe;
   if (!S_ISREG(status_of(options.file).st_mode)) pipe.emplace(options.file);
-  const std::string path = filter_path(options.file);
-  const bool bank = pipe ? pipe->is_bank() : is_bank_file(path);
+  const bool bank = pipe ? pipe->is_bank() : is_bank_file(filter_path(options.file));
   using Replace = Destination::Rules::Replace;
   const Destination to("-o " + in_quotes(options.out), options.out,
                        {.replace = bank ? Replace::banks : Replace::filters,
@@ -75,7 +74,8 @@ int project(const ProjectOptions& options) {
         pipe ? pipe->read<BloomBank>() : open_bank_for_queries(options.file, {}, Opening::load),
         to);
   }
-  return save_bits(options, pipe ? pipe->read<BloomFilter>() : BloomFilter::load(path), to);
+  return save_bits(options, pipe ? pipe->read<BloomFilter>() : load_as<BloomFilter>(options.file),
+                   to);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 import gzip
 import json
 import os
+import subprocess
 
 from support import CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, USAGE, CommandTest, lines, words
 
@@ -385,6 +386,63 @@ class Banks(CommandTest):
         self.assertEqual(self.scbf("verify", "-", stdin=self.read("b.bank"))[:27], b"-: ok, a bank of 3 members,")
         self.refused("verify", "-", stdin=bytes(data), code=CORRUPT, mentions=["member 2: payload chunk 0"])
         self.refused("query", "-", "fruit.txt", stdin=self.read("b.bank"), code=CORRUPT, mentions=["a bank of filters"])
+
+    def test_the_same_is_said_of_a_pipe_and_of_a_file(self):
+        self.scbf("build", "--capacity", "9", "-o", "f.scbf", "fruit.txt")
+        self.build_bits("bits", "apple\n")
+        self.write("published", self.read("bits"))
+        self.scbf("delta", "published", "f.scbf", "-o", "1.delta")
+        self.scbf("insert", "f.scbf", "tools.txt")
+        self.scbf("delta", "published", "f.scbf", "-o", "2.delta")
+        no_filter = "{}: a bank of filters, and no filter: 'scbf find' asks it, 'scbf bank --to' changes its members"
+        no_bank = "{}: a filter, and no bank: 'scbf query' asks it, 'scbf insert' changes it"
+        delta = ": 'scbf apply' applies it"
+        for data, arguments, said, code in (
+                ("b.bank", ["query", "-", "fruit.txt"], no_filter, CORRUPT),
+                ("b.bank", ["count", "-", "fruit.txt"], no_filter, CORRUPT),
+                ("b.bank", ["insert", "-", "fruit.txt", "-o", "x"], no_filter, CORRUPT),
+                ("b.bank", ["remove", "-", "fruit.txt", "-o", "x"], no_filter, CORRUPT),
+                ("b.bank", ["merge", "-", "f.scbf", "-o", "x"], no_filter, CORRUPT),
+                ("b.bank", ["merge", "f.scbf", "-", "-o", "x"], no_filter, CORRUPT),
+                ("b.bank", ["merge", "bits", "-", "-o", "x"], no_filter, CORRUPT),
+                ("b.bank", ["subtract", "-", "f.scbf", "-o", "x"], no_filter, CORRUPT),
+                ("b.bank", ["delta", "published", "-", "-o", "x"], no_filter, CORRUPT),
+                ("b.bank", ["apply", "bits", "-", "-o", "x"], no_filter, CORRUPT),
+                ("b.bank", ["bank", "--filters", "-o", "x", "-"], no_filter, CORRUPT),
+                ("b.bank", ["apply", "-", "1.delta", "-o", "x"], "{}: a bank: name the member that changes", USAGE),
+                ("f.scbf", ["bank", "--to", "-", "fruit.txt", "-o", "x"], no_bank, CORRUPT),
+                ("f.scbf", ["find", "-", "fruit.txt"], no_bank, CORRUPT),
+                ("f.scbf", ["apply", "--member", "a", "-", "1.delta", "-o", "x"],
+                 "{}: a filter, and no bank: leave --member out", CORRUPT),
+                ("bits", ["count", "-", "fruit.txt"],
+                 "{}: a filter of bits, which does not count: 'scbf query' asks it", CORRUPT),
+                ("2.delta", ["query", "-", "fruit.txt"], delta, CORRUPT),
+                ("2.delta", ["count", "-", "fruit.txt"], delta, CORRUPT),
+                ("2.delta", ["insert", "-", "fruit.txt", "-o", "x"], delta, CORRUPT),
+                ("2.delta", ["project", "-", "-o", "x"], delta, CORRUPT),
+                ("2.delta", ["bank", "--to", "-", "fruit.txt", "-o", "x"], delta, CORRUPT),
+                ("fruit.txt", ["query", "-", "tools.txt"], "{}: not a filter file", CORRUPT),
+                ("fruit.txt", ["find", "-", "tools.txt"], "{}: not a filter file", CORRUPT),
+                ("fruit.txt", ["apply", "bits", "-", "-o", "x"], "{}: not a filter file", CORRUPT),
+                ("fruit.txt", ["verify", "-"], "{}: not a filter file", CORRUPT),
+                ("fruit.txt", ["info", "-", "--header"], "{}: not a filter file", CORRUPT)):
+            with self.subTest(data=data, arguments=arguments):
+                self.refused(*arguments, stdin=self.read(data), code=code,
+                             mentions=[said.replace("{}", "scbf: standard input")])
+                named = [data if a == "-" else a for a in arguments]
+                self.refused(*named, code=code, mentions=[said.replace("{}", f"scbf: '{data}'")])
+                with open(self.path(data), "rb") as stdin:
+                    process = self.start(*arguments, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                    err = process.communicate(timeout=60)[1].decode()
+                self.assertIn(said.replace("{}", "scbf: standard input"), err)
+                for word in ("load it", "/dev/stdin", "Bank", "Filter", "stream"):
+                    self.assertNotIn(word, err)
+        self.assertNotIn("x", self.files())
+        both = self.read("b.bank")
+        self.write("bits.bank", self.scbf("project", "-", "-o", "-", stdin=both))
+        self.scbf("project", "b.bank", "-o", "r.bank")
+        self.assertEqual(self.read("bits.bank"), self.read("r.bank"))
+        self.assertEqual(self.scbf("find", "-", "fruit.txt", stdin=both), self.find(self.read("fruit.txt")))
 
     def test_members_without_names(self):
         golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
