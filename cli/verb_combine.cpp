@@ -26,6 +26,7 @@ struct CombineOptions {
   std::string file;
   std::vector<std::string> others;
   std::string out;
+  double most_fpr = kMostFpr;  ///< of a merged filter; nothing is written above it
   bool force = false;
   bool compress = false;
   RunOptions run;
@@ -62,8 +63,9 @@ OneFilter open_other(const std::string& file, const RunOptions& run) {
 
 /// The filter to change, and where it goes.
 struct Combining {
-  explicit Combining(const CombineOptions& o)
+  Combining(const CombineOptions& o, bool merges)
       : options(o),
+        adds(merges),
         to(changed_filter(o.file, o.out,
                           {.force = o.force, .json = o.run.json, .inputs = o.others})) {
     std::vector<std::string> inputs = o.others;
@@ -73,6 +75,7 @@ struct Combining {
   }
 
   const CombineOptions& options;
+  bool adds;  ///< or subtracts
   Destination to;
   std::optional<Changeable> opened;
 };
@@ -95,6 +98,12 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
       throw Incompatible(fmt::format("{} and {}: {}", display_name(options.file),
                                      display_name(name), error.what()));
     }
+  }
+  // A difference only becomes emptier.
+  if (combining.adds) {
+    check_rate(filter, options.most_fpr,
+               {display_name(options.file), "nothing was written",
+                "merge fewer, or build larger filters"});
   }
   const Destination& to = combining.to;
   const Statistics statistics =
@@ -120,7 +129,7 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
 }
 
 int merge(const CombineOptions& options) {
-  Combining combining(options);
+  Combining combining(options, true);
   return std::visit(
       [&](auto&& filter) {
         return combine_all(
@@ -132,7 +141,7 @@ int merge(const CombineOptions& options) {
 
 int subtract(const CombineOptions& options) {
   std::uint64_t inexact = 0;
-  Combining combining(options);
+  Combining combining(options, false);
   const int code =
       combine_all(counters_of(std::move(*combining.opened), options.file,
                               "which does not count: nothing can be subtracted"),
@@ -153,11 +162,12 @@ int subtract(const CombineOptions& options) {
 Run set_up_merge(CommandLine& line) {
   auto options = std::make_shared<CombineOptions>();
   options->add_to(line);
+  add_max_fpr_to(line, options->most_fpr);
   line.footer(
       R"(Filters can be merged if layout, geometry and seed are equal: build them with the same --capacity,
 --fpr and --seed. Filters that grow need only equal seeds; stages that cannot be merged are appended.
 FILE may hold bits ('scbf project'); then the bits of all others are added, whatever these hold.
-If filters cannot be merged, nothing is written and the exit code is 4. Commands that change the same file run
+If filters cannot be merged, or the rate ends above --max-fpr, nothing is written and the exit code is 4. Commands that change the same file run
 one after another.
 
 Examples:

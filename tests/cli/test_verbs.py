@@ -329,6 +329,22 @@ class MergeAndSubtract(CommandTest):
         self.assertEqual((report["keys"], report["filters"]), (900, 2))
         self.assertEqual(self.digest("sum.scbf"), self.digest("all.scbf"))
 
+    def test_what_says_yes_to_most_keys_is_not_written(self):
+        for name in ("f", "g"):
+            self.scbf("build", "--capacity", 100, "-o", name + ".scbf", stdin=lines(words(180, name)))
+        before = self.digest("f.scbf")
+        self.scbf("project", "f.scbf", "-o", "bits")
+        for into in ("f.scbf", "bits"):
+            for options in ([], ["--max-fpr", "10%"], ["-o", "x.scbf"]):
+                self.refused("merge", into, "g.scbf", *options, code=CORRUPT,
+                             mentions=[f"'{into}': with 360 keys", "--max-fpr allows", "nothing was written"])
+        self.assertEqual(self.digest("f.scbf"), before)
+        self.assertNotIn("x.scbf", self.files())
+        self.scbf("merge", "f.scbf", "g.scbf", "--max-fpr", 1, "-o", "x.scbf")
+        self.assertIn(" distinct keys in a filter for 100", self.err)
+        self.scbf("subtract", "x.scbf", "g.scbf", "-o", "y.scbf")  # which goes down
+        self.refused("subtract", "x.scbf", "g.scbf", "--max-fpr", 1)
+
     def test_subtract_is_the_inverse(self):
         before = self.read("a.scbf")
         self.scbf("merge", "a.scbf", "b.scbf")
