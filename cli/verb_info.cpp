@@ -367,7 +367,7 @@ int verify(const VerifyOptions& options) {
     all.push_back(std::move(one));
   }
   if (options.json) {
-    print_json(all.size() == 1 ? all.front() : all);
+    print_json(all);
   } else {
     print_text(text);
   }
@@ -396,7 +396,7 @@ Examples:
 Run set_up_verify(CommandLine& line) {
   auto options = std::make_shared<VerifyOptions>();
   line.positionals("FILE", "Filters and banks", options->files, CommandLine::Need::required);
-  line.flag("--json", "Print JSON", options->json);
+  line.flag("--json", "Print an array as JSON", options->json);
   line.footer(
       R"(Checks all files, and reports on standard error which are damaged and where. The exit code is then
 4, or 3 if a file could not be read and none is damaged.

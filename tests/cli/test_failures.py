@@ -356,7 +356,7 @@ class Damage(CommandTest):
         self.assertEqual(process.returncode, CORRUPT)
         self.assertEqual([r["ok"] for r in json.loads(process.out)], [False, True, False])
         process = self.run_raw("verify", "--json", "bad.scbf")
-        self.assertEqual((process.returncode, json.loads(process.out)["ok"]), (CORRUPT, False))
+        self.assertEqual((process.returncode, json.loads(process.out)[0]["ok"]), (CORRUPT, False))
         self.assertEqual(self.run_raw("verify", "f.scbf", "missing.scbf").returncode, INPUT_OUTPUT)
         self.scbf("verify", "bad.scbf", code=CORRUPT)
         self.assertIn("bad.scbf", self.err)

@@ -87,7 +87,7 @@ class Bits(CommandTest):
             info = self.scbf_json("info", file)
             self.assertEqual((info["kind"], info["compressed"]), (kind, compressed))
             self.assertEqual(self.scbf_json("info", file, "--header")["kind"], kind)
-            self.assertEqual(self.scbf_json("verify", file)["kind"], kind)
+            self.assertEqual(self.scbf_json("verify", file)[0]["kind"], kind)
         self.assertAlmostEqual(self.scbf_json("info", "f.scbf")["fill"],
                                self.scbf_json("info", "z.scbf")["fill"])
         self.assertIn(b"bits, for readers, compressed", self.scbf("info", "z.scbf"))
