@@ -30,10 +30,6 @@ Refusal refusal_of(const BankVerbOptions& options, const std::string& input) {
 
 }  // namespace
 
-void note_both_kinds() {
-  note("members have keys of both kinds: say by --keys which ones 'scbf find' is to ask for");
-}
-
 MemberShape new_shape(const BankVerbOptions& options, const KeyFormat& format, Counted& counted) {
   const std::vector<std::string>& inputs = options.keys.inputs;
   const double fpr = options.fpr.value_or(kDefaultFpr);
@@ -154,7 +150,7 @@ Members<OneFilter> members_of_filters(const BankVerbOptions& options, std::vecto
   }
   if (mixed) {
     shape->notes.kind.reset();
-    note_both_kinds();
+    note_both_kinds("members have", "find");
   }
   members.read.kind = shape->notes.kind.value_or(KeyKind::lines);
   return members;

@@ -80,7 +80,4 @@ template <class OneFilter>
 Members<OneFilter> members_of_filters(const BankVerbOptions& options, std::vector<AnyFilter> opened,
                                       std::optional<MemberShape>& shape);
 
-/// Notes on standard error that the bank cannot say what its keys are.
-void note_both_kinds();
-
 }  // namespace scbf::cli

@@ -64,6 +64,19 @@ std::string write_notes(const FilterNotes& notes) {
   return json.dump();
 }
 
+std::string with_kind(const std::string& metadata, std::optional<KeyKind> kind) {
+  Json json = metadata.empty() ? Json::object() : metadata_as_json(metadata);
+  if (!json.is_object()) return metadata;
+  json.erase("keys");
+  if (kind) json["keys"] = to_string(*kind);
+  return json_text(json);
+}
+
+void note_both_kinds(std::string_view what, std::string_view verb) {
+  note(fmt::format("{} keys of both kinds: say by --keys which ones 'scbf {}' is to ask for", what,
+                   verb));
+}
+
 KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const std::string& file) {
   if (keys.kind && notes.kind && *keys.kind != *notes.kind && !keys.force) {
     throw UsageError(fmt::format(

@@ -32,6 +32,11 @@ FilterNotes read_notes(const std::string& metadata);
 /// values nested too deeply for recursion count as none.
 Json metadata_as_json(const std::string& metadata);
 std::string write_notes(const FilterNotes& notes);
+/// Metadata with another kind of keys noted in it, or none. If it is not JSON, it stays as it is.
+std::string with_kind(const std::string& metadata, std::optional<KeyKind> kind);
+/// Prints a note on standard error that these ("members", "the filter") hold keys of both kinds, so
+/// that a verb ("find", "query") must be told which ones to ask for.
+void note_both_kinds(std::string_view what, std::string_view verb);
 
 /// How to read keys: as the kind that --keys gives, else the one that the filter was built from,
 /// else lines. Throws UsageError if --keys contradicts the filter, unless --force is given.

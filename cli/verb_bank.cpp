@@ -124,16 +124,6 @@ AnyBankWork make_bank(const BankVerbOptions& options) {
   return bank_of<Bank>(shape, members_of_keys(options, shape, format, std::move(counted)), options);
 }
 
-/// The metadata of a bank, with another kind of keys noted there. If they are not JSON, they stay
-/// as they are.
-std::string with_kind(const std::string& metadata, std::optional<KeyKind> kind) {
-  Json json = metadata.empty() ? Json::object() : metadata_as_json(metadata);
-  if (!json.is_object()) return metadata;
-  json.erase("keys");
-  if (kind) json["keys"] = to_string(*kind);
-  return json_text(json);
-}
-
 /// Takes out the members of these names. Returns how many there were.
 template <class OneBank>
 std::size_t drop(OneBank& bank, const std::vector<std::string>& drops, const std::string& file) {
@@ -179,7 +169,7 @@ BankWork<OneBank> change_bank(const BankVerbOptions& options, OneBank bank) {
     const KeyFormat format = agreed_format(options.keys, notes, options.to);
     if (notes.kind && *notes.kind != format.kind) {
       shape->notes.kind.reset();
-      note_both_kinds();
+      note_both_kinds("members have", "find");
     }
     if (!notes.kind && !shape->any_kind) shape->notes.kind = format.kind;
     members = members_of_keys(options, *shape, format, Counted(inputs.size()));

@@ -227,6 +227,13 @@ int insert_into(OneFilter filter, bool compressed, Destination to, const InsertO
   } else {
     insert([&] { return insert_all(session); });
   }
+  const std::optional<KeyKind> noted = session.notes.kind, read = session.reader.kind();
+  const bool other_kind = noted && noted != read && sum.inserted > 0;
+  const bool both_kinds = other_kind && session.filter.keys_inserted() > sum.inserted;
+  if (other_kind) {
+    session.filter.set_metadata(
+        with_kind(session.filter.metadata(), both_kinds ? std::nullopt : read));
+  }
   Json json{{"inserted", sum.inserted}};
   std::string text = fmt::format("inserted {}", grouped(sum.inserted));
   if (list) {
@@ -234,6 +241,7 @@ int insert_into(OneFilter filter, bool compressed, Destination to, const InsertO
     text += fmt::format(", present {}", grouped(sum.present));
   }
   session.report(session.save(list), std::move(json), text, list ? &*list : nullptr);
+  if (both_kinds) note_both_kinds("the filter holds", "query");
   note_end_of(before, session.filter, options.file);
   return kOk;
 }

@@ -87,11 +87,18 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
                 const Combine& combine) {
   const CombineOptions& options = combining.options;
   const Epoch before = epoch_of(filter);
+  const std::optional<KeyKind> noted = read_notes(filter.metadata()).kind;
+  std::optional<KeyKind> kind = noted;
+  bool both_kinds = false;
   for (const std::string& name : options.others) {
     // Loaded, not mapped: only a verified filter may be added to another.
     const auto other = open_other<OneFilter>(name, options.run);
-    check_kinds(read_notes(filter.metadata()), options.file, read_notes(other.metadata()), name,
-                options.force);
+    const FilterNotes notes = read_notes(other.metadata());
+    check_kinds(read_notes(filter.metadata()), options.file, notes, name, options.force);
+    if (combining.adds && kind && notes.kind && *kind != *notes.kind && other.keys_inserted() > 0) {
+      both_kinds |= filter.keys_inserted() > 0;
+      kind = notes.kind;
+    }
     try {
       combine(filter, other, report);
     } catch (const Incompatible& error) {
@@ -99,6 +106,8 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
                                      display_name(name), error.what()));
     }
   }
+  if (both_kinds) kind.reset();
+  if (kind != noted) filter.set_metadata(with_kind(filter.metadata(), kind));
   // A difference only becomes emptier.
   if (combining.adds) {
     check_rate(filter, options.most_fpr,
@@ -123,6 +132,7 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
                           counted(options.others.size(), "filter"), counted(keys, "key"),
                           percent(statistics.fill), grouped(statistics.saturated)));
   }
+  if (both_kinds) note_both_kinds("the filter holds", "query");
   warn_if_too_full(keys, read_notes(filter.metadata()), statistics);
   note_end_of(before, filter, options.file);
   return kOk;

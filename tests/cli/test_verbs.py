@@ -388,6 +388,34 @@ class MergeAndSubtract(CommandTest):
         self.assertIn("--force", self.err)
         self.scbf("merge", "a.scbf", "n.scbf", "--force")
 
+    def test_both_kinds_of_keys(self):
+        said = "the filter holds keys of both kinds: say by --keys which ones 'scbf query' is to ask for\n"
+        self.scbf("build", "--capacity", 1000, "-o", "none.scbf", stdin=b"")
+        self.scbf("build", "--keys", "u64", "--capacity", 1000, "-o", "no_numbers.scbf", stdin=b"")
+        self.write_u64("n.u64", range(100, 103))
+        self.scbf("build", "--keys", "u64", "--capacity", 1000, "-o", "n.scbf", "n.u64")
+        for arguments in (["merge", "a.scbf", "n.scbf"], ["merge", "n.scbf", "a.scbf"],
+                          ["merge", "a.scbf", "b.scbf", "n.scbf", "c.scbf"],
+                          ["insert", "a.scbf", "--keys", "u64", "n.u64"]):
+            with self.subTest(arguments=arguments):
+                self.scbf(*arguments, "--force", "-o", "both.scbf")
+                self.assertIn(said, self.err)
+                notes = self.scbf_json("info", "both.scbf")["metadata"]
+                self.assertEqual((notes.get("keys"), notes["capacity"]), (None, 1000))
+                self.assertEqual(self.scbf("query", "both.scbf", "--keys", "decimal", stdin=b"101\n"), b"101\n")
+                self.assertEqual(self.scbf("query", "both.scbf", "--keys", "lines", stdin=b"a-1\n"), b"a-1\n")
+                self.assertEqual(self.err, "")
+        # Where there is only one kind, it is noted.
+        for arguments, kind in ((["merge", "a.scbf", "no_numbers.scbf"], "lines"),
+                                (["merge", "none.scbf", "n.scbf", "no_numbers.scbf"], "u64"),
+                                (["insert", "none.scbf", "--keys", "u64", "n.u64"], "u64"),
+                                (["subtract", "a.scbf", "no_numbers.scbf"], "lines"),
+                                (["merge", "a.scbf", "b.scbf"], "lines")):
+            with self.subTest(arguments=arguments):
+                self.scbf(*arguments, "--force", "-o", "one.scbf")
+                self.assertEqual(self.err, "")
+                self.assertEqual(self.scbf_json("info", "one.scbf")["metadata"]["keys"], kind)
+
 
 class Build(CommandTest):
     def test_same_bytes_whatever_computes(self):
