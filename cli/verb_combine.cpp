@@ -122,7 +122,7 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
   const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
   report["file"] = to.path();
   report["filters"] = options.others.size();
-  report["keys"] = keys;
+  report["keys"] = report["keys_in_filter"] = keys;
   describe_size(report, filter);
   describe_fill(report, statistics);
   if (options.run.json) {

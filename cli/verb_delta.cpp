@@ -157,7 +157,7 @@ void report(const ApplyOptions& options, const Destination& to, std::uint64_t ch
     Json json{{"file", to.path()}, {"deltas", options.deltas.size()}, {"changes", changes}};
     if (options.member) json["member"] = *options.member;
     describe_epoch(json, bits.epoch());
-    json["keys"] = keys;
+    json["keys"] = json["keys_in_filter"] = keys;
     json["fill"] = bits.fill();
     describe_size(json, bits);
     print_json(json);

@@ -53,7 +53,7 @@ struct Books {
     }
   }
   void describe(Json& json) const {
-    json["keys"] = keys_left(inserted, removed);
+    json["keys"] = json["keys_in_filter"] = keys_left(inserted, removed);
     json["keys_inserted"] = inserted;
     json["keys_removed"] = removed;
   }

@@ -45,7 +45,7 @@ int save_bits(const ProjectOptions& options, const BloomFilter& bits, const Dest
   to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
   const std::uint64_t keys = keys_left(bits.keys_inserted(), bits.keys_removed());
   if (options.json) {
-    Json json{{"file", to.path()}, {"keys", keys}, {"fill", bits.fill()}};
+    Json json{{"file", to.path()}, {"keys", keys}, {"keys_in_filter", keys}, {"fill", bits.fill()}};
     describe_geometry(json, bits.geometry());
     json["bytes"] = bits.bytes();
     json["stages"] = bits.stages();

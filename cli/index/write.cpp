@@ -47,7 +47,8 @@ int put(const WriteOptions& options) {
   const WriteReport report = index.put(std::span(&row, 1));
   work_is_done(options.target.folder);
   if (options.target.json) {
-    print_json(Json{{"put", report.put}, {"replaced", report.replaced}});
+    print_json(
+        Json{{"index", options.target.folder}, {"put", report.put}, {"replaced", report.replaced}});
   } else {
     print_text(fmt::format("{}: {} {}\n", options.target.folder, printable(row.key),
                            report.replaced > 0 ? "replaced" : "put"));
@@ -61,7 +62,8 @@ int remove(const WriteOptions& options) {
   const WriteReport report = index.remove(keys);
   if (report.removed > 0) work_is_done(options.target.folder);
   if (options.target.json) {
-    print_json(Json{{"removed", report.removed}, {"absent", report.absent}});
+    print_json(Json{
+        {"index", options.target.folder}, {"removed", report.removed}, {"absent", report.absent}});
   } else {
     print_text(fmt::format("{}: removed {}, absent {}\n", options.target.folder,
                            grouped(report.removed), grouped(report.absent)));

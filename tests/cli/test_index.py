@@ -125,16 +125,16 @@ class Rows(IndexTest):
     def test_put_get_delete(self):
         self.create()
         self.assertEqual(self.scbf_json("index", "put", "i", "id=1", "town=Rome", "name=a=b"),
-                         {"put": 1, "replaced": 0})
+                         {"index": "i", "put": 1, "replaced": 0})
         self.assertEqual(self.rows("get", "i", "1"), [["1", "a=b", "Rome", ""]])
         self.assertEqual(self.scbf_json("index", "put", "i", "id=1", "town=Bonn"),
-                         {"put": 0, "replaced": 1})
+                         {"index": "i", "put": 0, "replaced": 1})
         self.assertEqual(self.scbf("index", "query", "i", "town=Rome", code=NOTHING_FOUND), b"")
         self.assertEqual(self.rows("query", "i", "town=Bonn"), [["1", "", "Bonn", ""]])
         self.assertEqual(self.scbf_json("index", "get", "i", "2", "1"),
                          [None, {"id": "1", "name": "", "town": "Bonn", "hobbies": ""}])
         self.assertEqual(self.scbf_json("index", "delete", "i", "1", "2"),
-                         {"removed": 1, "absent": 1})
+                         {"index": "i", "removed": 1, "absent": 1})
         self.scbf("index", "delete", "i", "1", code=NOTHING_FOUND)
         self.scbf("index", "get", "i", "1", code=NOTHING_FOUND)
         self.scbf("index", "query", "i", "town=Bonn", code=NOTHING_FOUND)
@@ -147,7 +147,7 @@ class Rows(IndexTest):
                          ["id-000001", "id-000003", "id-000005"])
         report = self.scbf_json("index", "delete", "i", "--from-file", "-",
                                 stdin=b"id-000003\nnone\n")
-        self.assertEqual(report, {"removed": 1, "absent": 1})
+        self.assertEqual(report, {"index": "i", "removed": 1, "absent": 1})
         self.scbf("index", "delete", "i", "--from-file", "missing", code=INPUT_OUTPUT)
         self.assertEqual(self.count(), 99)
 

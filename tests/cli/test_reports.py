@@ -93,6 +93,26 @@ class Json(CommandTest):
         self.assertEqual(header["keys"], 999)
         self.assertIn(b"999 (1,000 inserted, 1 removed)", self.scbf("info", "f.scbf"))
 
+    def test_keys_in_filter_says_the_same_everywhere(self):
+        self.build("f.scbf", words(1000))
+        self.scbf("remove", "f.scbf", stdin=b"word-1\n")
+        self.build("g.scbf", words(1000, "other"))
+        self.scbf("project", "f.scbf", "-o", "bits")
+        self.scbf("delta", "bits", "f.scbf", "-o", "1.delta")
+        self.write("reader", self.read("bits"))
+        self.scbf("delta", "bits", "f.scbf", "-o", "2.delta")
+        self.scbf("bank", "--filters", "-o", "b.bank", "f.scbf")
+        self.assertEqual(self.scbf_json("info", "b.bank")["members"][0]["keys_in_filter"], 999)
+        for arguments, keys in ((["info", "f.scbf"], 999), (["info", "f.scbf", "--header"], 999),
+                                (["merge", "f.scbf", "g.scbf", "-o", "h.scbf"], 1999),
+                                (["subtract", "h.scbf", "g.scbf"], 999),
+                                (["project", "f.scbf", "-o", "p"], 999),
+                                (["apply", "reader", "2.delta", "-o", "p"], 999)):
+            report = self.scbf_json(*arguments)
+            self.assertEqual((report["keys"], report["keys_in_filter"]), (keys, keys), arguments)
+        self.write("new", b"new\n")
+        self.assertEqual(self.scbf_json("insert", "f.scbf", "new")["keys_in_filter"], 1000)
+
     def test_more_removed_than_inserted(self):
         # A key with saturated counters cannot be removed.
         self.build("f.scbf", [b"same"] * 20)
