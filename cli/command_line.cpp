@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "completion.hpp"
 #include "errors.hpp"
 #include "output.hpp"
 #include "scbf/version.hpp"
@@ -216,6 +215,12 @@ void CommandLine::anything() { app_.prefix_command(); }
 
 void CommandLine::footer(const std::string& text) { app_.footer(text); }
 
+const CLI::App& CommandLine::root() const {
+  const CLI::App* app = &app_;
+  while (app->get_parent() != nullptr) app = app->get_parent();
+  return *app;
+}
+
 Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc, char** argv) {
   CLI::App app("scbf - split counting Bloom filters: sets that change, asked in bulk", "scbf");
   app.set_version_flag("--version", "scbf " SCBF_VERSION);
@@ -226,12 +231,6 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
   if (!words.empty() && words[0] == std::string_view("help")) {  // help VERB is VERB --help
     words.erase(words.begin());
     words.push_back(help_option.data());
-  }
-  if (words.size() == 2 && words[0] == std::string_view("completion")) {
-    return [text = completion(app, words[1])] {
-      print_text(text);
-      return kOk;
-    };
   }
   const std::string verb = chosen_verbs(app, words);
   const CLI::App& chosen = chosen_app(app, verb);

@@ -51,6 +51,8 @@ class CommandLine {
   void anything();
   /// The text that --help prints after the options.
   void footer(const std::string& text);
+  /// The command to which the verb belongs.
+  const CLI::App& root() const;
 
  private:
   CLI::App& app_;

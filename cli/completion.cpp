@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "completion.hpp"
+// scbf completion: completion for shells, and the manual page. Both are made from the command line
+// itself, so they know every verb and option.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "errors.hpp"
+#include "output.hpp"
 #include "scbf/version.hpp"
 #include "sizes.hpp"
+#include "verbs.hpp"
 
 namespace scbf::cli {
 
@@ -154,14 +160,32 @@ std::string man(const std::vector<VerbPath>& paths) {
   return text;
 }
 
-}  // namespace
-
+/// `what` is bash, zsh, fish or man.
 std::string completion(const CLI::App& app, std::string_view what) {
   std::vector<VerbPath> paths;
   collect(app, "", paths);
   using Print = std::string (*)(const std::vector<VerbPath>&);
   return parse_word<Print>("completion", what,
                            {{"bash", bash}, {"zsh", zsh}, {"fish", fish}, {"man", man}})(paths);
+}
+
+}  // namespace
+
+Run set_up_completion(CommandLine& line) {
+  auto text = std::make_shared<std::string>();
+  line.positional(
+      "SHELL", "bash, zsh or fish; or man, the manual page",
+      [text, &root = line.root()](const std::string& shell) { *text = completion(root, shell); });
+  line.footer(
+      R"(An installed command has all of these already.
+
+Examples:
+  scbf completion bash > scbf.bash && . ./scbf.bash
+  scbf completion man > scbf.1 && man ./scbf.1)");
+  return [text] {
+    print_text(*text);
+    return kOk;
+  };
 }
 
 }  // namespace scbf::cli

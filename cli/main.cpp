@@ -36,6 +36,7 @@ constexpr Verb kVerbs[] = {
     {"paper", "Print the tables of the SCBF paper: printed, computed, simulated", set_up_paper},
     {"gen", "Generate 64-bit keys", set_up_gen},
     {"bench", "Measure this machine", set_up_bench},
+    {"completion", "Print the completion for a shell, or the manual page", set_up_completion},
 };
 
 constexpr const char* kFooter =

@@ -26,6 +26,7 @@ Run set_up_backends(CommandLine& line);
 Run set_up_paper(CommandLine& line);
 Run set_up_gen(CommandLine& line);
 Run set_up_bench(CommandLine& line);
+Run set_up_completion(CommandLine& line);
 
 /// `scbf index` has verbs of its own: index_verbs.hpp. Without the secondary index in the build it
 /// only reports that.

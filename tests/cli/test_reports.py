@@ -10,7 +10,7 @@ import subprocess
 from support import COMMAND, OK, CommandTest, lines, words
 
 VERBS = ["plan", "build", "query", "insert", "remove", "count", "merge", "subtract", "info",
-         "verify", "backends", "paper", "gen", "bench"]
+         "verify", "backends", "paper", "gen", "bench", "completion"]
 
 
 class Help(CommandTest):
@@ -34,6 +34,18 @@ class Help(CommandTest):
                                         cwd=self.folder, capture_output=True, timeout=100)
                 if line.strip().startswith("scbf"):
                     self.assertEqual(result.returncode, OK, (line, result.stderr))
+
+    def test_completion_is_a_verb(self):
+        self.assertIn(b"\nSHELL", self.scbf("help", "completion").replace(b"  SHELL", b"SHELL"))
+        for shell, text in (("bash", "complete -o default -F _scbf scbf"), ("zsh", "#compdef scbf"),
+                            ("fish", "complete -c scbf"), ("man", ".SH \"scbf completion\"")):
+            printed = self.scbf("completion", shell).decode()
+            self.assertIn(text, printed)
+            for name in ("completion", "max-fpr", "add-column"):
+                self.assertIn(name, printed.replace("\\-", "-"))
+        self.refused("completion", mentions=["SHELL is required", "completion --help"])
+        self.refused("completion", "csh", mentions=["completion 'csh': must be bash, zsh, fish or man"])
+        self.refused("completion", "bash", "zsh")
 
     def test_version(self):
         self.assertRegex(self.scbf("--version").decode(), r"^scbf \d+\.\d+\.\d+\n$")
