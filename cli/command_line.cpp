@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <sstream>
 #include <string_view>
@@ -121,9 +122,30 @@ const CLI::App& chosen_app(const CLI::App& root, const std::string& verb) {
   return *app;
 }
 
+/// The only long option that begins with the letter of an unknown "-x"; otherwise nothing.
+std::string option_of_letter(const CLI::App& app, std::string_view word) {
+  if (word.size() != 2 || word[1] == '-' || app.get_option_no_throw(std::string(word)) != nullptr) {
+    return "";
+  }
+  std::string found;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& known : option->get_lnames()) {
+      if (std::tolower(static_cast<unsigned char>(word[1])) != known[0]) continue;
+      if (!found.empty()) return "";
+      found = known;
+    }
+  }
+  return found;
+}
+
 /// "; did you mean --x?" for an option that is unknown and nearly --x; otherwise nothing.
 std::string nearest_option(const CLI::App& app, std::span<char* const> words) {
   for (const std::string_view word : words) {
+    if (word == "--") break;
+    if (word.starts_with('-')) {
+      const std::string found = option_of_letter(app, word);
+      if (!found.empty()) return fmt::format("; did you mean --{}?", found);
+    }
     if (!word.starts_with("--") || word.size() < 4) continue;
     const std::string_view name = word.substr(2, word.find('=') - 2);
     std::string nearest;
@@ -140,6 +162,28 @@ std::string nearest_option(const CLI::App& app, std::span<char* const> words) {
     if (least > 0 && !nearest.empty()) return fmt::format("; did you mean --{}?", nearest);
   }
   return "";
+}
+
+/// Throws UsageError for an unknown option where a verb must stand; CLI11 would only say that a
+/// verb is missing.
+void refuse_option_for_verb(const CLI::App& app, const std::string& verb,
+                            std::span<char* const> words) {
+  const auto verbs = app.get_subcommands([](const CLI::App*) { return true; });
+  if (words.empty() || verbs.empty()) return;
+  const std::string_view word = words.front();
+  const std::string name(word.substr(0, word.find('=')));
+  if (!word.starts_with('-') || app.get_option_no_throw(name) != nullptr) return;
+  const std::string lead = verb.empty() ? "scbf" : "scbf " + verb;
+  for (const std::string_view later : words.subspan(1)) {
+    if (std::none_of(verbs.begin(), verbs.end(),
+                     [&](const CLI::App* known) { return known->get_name() == later; })) {
+      continue;
+    }
+    throw UsageError(fmt::format("{}: options come after the verb: {} {} … {}", in_quotes(word),
+                                 lead, later, word));
+  }
+  throw UsageError(fmt::format("{}: no such option{}; '{} --help' tells more", in_quotes(word),
+                               nearest_option(app, words.first(1)), lead));
 }
 
 }  // namespace
@@ -234,6 +278,9 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
   }
   const std::string verb = chosen_verbs(app, words);
   const CLI::App& chosen = chosen_app(app, verb);
+  const auto path_words =
+      static_cast<std::size_t>(verb.empty() ? 0 : std::count(verb.begin(), verb.end(), ' ') + 1);
+  refuse_option_for_verb(chosen, verb, std::span(words).subspan(path_words));
   refuse_lookalikes(chosen, verb, words);
 
   std::vector<std::string> reversed;  // CLI11 expects the words in reverse

@@ -100,6 +100,23 @@ class Usage(CommandTest):
         self.assertIn("'-7.txt': cannot", self.err)
         self.assertEqual(self.scbf("verify", "-h"), self.scbf("verify", "--help"))
 
+    def test_an_option_where_a_verb_must_stand(self):
+        for word, mentions in (("-V", "'-V': no such option; did you mean --version?"),
+                               ("--verson", "'--verson': no such option; did you mean --version?"),
+                               ("--xyzzy=1", "'--xyzzy=1': no such option; 'scbf --help' tells more"),
+                               ("-x", "'-x': no such option; 'scbf --help' tells more")):
+            self.refused(word, mentions=[mentions])
+            self.refused(word, "f.scbf", mentions=[mentions])
+        self.refused("--json", "info", "f", mentions=["'--json': options come after the verb: scbf info … --json"])
+        self.refused("--fpr", "1%", "build", "f", mentions=["options come after the verb: scbf build … --fpr"])
+        self.refused("index", "--json", "stats", "i", mentions=["after the verb: scbf index stats … --json"])
+        self.refused("index", "--hepl", mentions=["'--hepl': no such option; did you mean --help?; 'scbf index --help'"])
+        self.refused("query", "f.scbf", "-i", mentions=["did you mean --invert?"])
+        self.refused("query", "f.scbf", "-c")  # --count, --column, --chomp-cr
+        self.assertNotIn("mean", self.err)
+        self.scbf("--version")
+        self.scbf("-h")
+
     def test_true_limits(self):
         self.refused("plan", "--capacity", 100, "--groups", 9, mentions=["'9'", "from 1 to 8\n"])
         for value in ("1e19", "18446744073709551615", "0"):
