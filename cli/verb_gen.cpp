@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "errors.hpp"
@@ -23,15 +25,33 @@ constexpr std::size_t kStepKeys = 1 << 14;
 struct GenOptions {
   std::uint64_t keys = 0;
   StreamOptions stream;
+  std::optional<double> exponent = {};
+  std::optional<std::uint64_t> universe = {}, run_length = {};
   std::string out = "-";
   bool force = false;
   RunOptions run;
 };
 
+/// The stream, with the options of its kind. Throws UsageError if one of another kind is given.
+StreamOptions stream_of(const GenOptions& options) {
+  StreamOptions stream = options.stream;
+  if ((options.exponent || options.universe) && stream.kind != StreamKind::zipf) {
+    throw UsageError("gen: --exponent and --universe go with --kind zipf");
+  }
+  if (options.run_length && stream.kind != StreamKind::clustered) {
+    throw UsageError("gen: --run goes with --kind clustered");
+  }
+  stream.exponent = options.exponent.value_or(stream.exponent);
+  stream.universe = options.universe.value_or(stream.universe);
+  stream.run = options.run_length.value_or(stream.run);
+  return stream;
+}
+
 int generate(const GenOptions& options) {
+  const StreamOptions of_kind = stream_of(options);
   const Destination to("gen -o " + in_quotes(options.out), options.out,
                        {.replace = Destination::Rules::Replace::nothing, .force = options.force});
-  KeyStream stream(options.stream);
+  KeyStream stream(of_kind);
   Progress progress(options.run.progress, "generating", options.keys);
   std::vector<std::uint64_t> keys(kStepKeys);
   to.write([&](Output& out) {
@@ -69,15 +89,15 @@ Run set_up_gen(CommandLine& line) {
       });
   line.option("--seed", "S", "Default 0; another seed gives other keys",
               [o](const std::string& t) { o->stream.seed = parse_seed("--seed", t); });
-  line.option(
-      "--exponent", "E", "zipf: probability of rank r is proportional to r^-exponent; default 1.2",
-      [o](const std::string& t) { o->stream.exponent = parse_real("--exponent", t, 0.01, 10); });
+  line.option("--exponent", "E",
+              "zipf: probability of rank r is proportional to r^-exponent; default 1.2",
+              [o](const std::string& t) { o->exponent = parse_real("--exponent", t, 0.01, 10); });
   line.option("--universe", "N", "zipf: number of distinct keys to draw from; default 100M",
               [o](const std::string& t) {
-                o->stream.universe = parse_count("--universe", t, 1, std::uint64_t{1} << 52);
+                o->universe = parse_count("--universe", t, 1, std::uint64_t{1} << 52);
               });
   line.option("--run", "N", "clustered: consecutive numbers in a run; default 1024",
-              [o](const std::string& t) { o->stream.run = parse_count("--run", t); });
+              [o](const std::string& t) { o->run_length = parse_count("--run", t); });
   line.option("-o,--output", "FILE", "Default: standard output", options->out);
   line.flag("--force", "Replace FILE if it exists", options->force);
   options->run.add_progress_to(line);

@@ -47,6 +47,15 @@ class Gen(CommandTest):
             self.numbers("--keys", 1000, "--seed", seed, "--kind", "clustered", "--run", 100),
             clustered)
 
+    def test_options_of_another_kind_are_refused(self):
+        for options, said in ((["--run", 4], "gen: --run goes with --kind clustered"),
+                              (["--kind", "zipf", "--run", 4], "gen: --run goes with --kind clustered"),
+                              (["--kind", "uniform", "--exponent", 1], "gen: --exponent and --universe go with --kind zipf"),
+                              (["--universe", 9, "--kind", "clustered"], "go with --kind zipf")):
+            self.refused("gen", "--keys", 5, *options, mentions=[said])
+        for kind, options in (("clustered", ["--run", 4]), ("zipf", ["--exponent", 1, "--universe", 9])):
+            self.assertEqual(len(self.numbers(*options, "--keys", 5, "--kind", kind)), 5)
+
     def test_uniform_keys_are_distinct_and_spread(self):
         keys = self.numbers("--keys", 200_000)
         self.assertEqual(len(set(keys)), len(keys))
