@@ -35,6 +35,7 @@ std::uint64_t bytes_of(const std::string& folder) {
 int backup(const BackupOptions& options) {
   IndexTarget target = options.target;
   target.options.rebuild = false;  // no filter is asked
+  must_be_new(options.to, false);
   const Stopwatch watch;
   const SecondaryIndex index = target.open_read_only();
   const auto as_of = index.backup(options.to);

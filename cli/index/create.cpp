@@ -85,6 +85,7 @@ TableSchema schema_of(const CreateOptions& options) {
 int create(const CreateOptions& options) {
   const TableSchema schema = schema_of(options);
   schema.check();
+  must_be_new(options.target.folder, true);
   const SecondaryIndex index =
       SecondaryIndex::create(options.target.folder, schema, options.plan, options.target.options);
   work_is_done(options.target.folder);

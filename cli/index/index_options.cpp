@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "errors.hpp"
@@ -45,6 +46,17 @@ SecondaryIndex IndexTarget::open_read_only() const {
   SecondaryIndex index = SecondaryIndex::open_read_only(folder, options);
   report(folder, index.recovery(), ", in memory only");
   return index;
+}
+
+void must_be_new(const std::string& folder, bool may_be_empty) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  if (!fs::exists(fs::symlink_status(folder, failed))) return;
+  const bool empty = fs::is_directory(folder, failed) && fs::is_empty(folder, failed) && !failed;
+  if (empty && may_be_empty) return;
+  throw UsageError(
+      fmt::format("{}: it exists{}", in_quotes(folder),
+                  may_be_empty ? " and is no empty directory" : ": name a new directory"));
 }
 
 void add_escapes_to(CommandLine& line, Escapes& escapes) {

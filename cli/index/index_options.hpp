@@ -32,6 +32,10 @@ struct IndexTarget {
   SecondaryIndex open_read_only() const;
 };
 
+/// Throws UsageError if something is there already that a new directory would not replace;
+/// `may_be_empty`: an empty directory may be there.
+void must_be_new(const std::string& folder, bool may_be_empty);
+
 /// Adds --no-escapes, for reading TSV.
 void add_escapes_to(CommandLine& line, Escapes& escapes);
 

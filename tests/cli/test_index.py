@@ -115,9 +115,13 @@ class Create(IndexTest):
 
     def test_a_folder_that_is_taken(self):
         self.create()
-        self.scbf("index", "create", "i", "--key", "k", "--columns", "a", code=INPUT_OUTPUT)
         self.write("file", "")
-        self.scbf("index", "create", "file", "--key", "k", "--columns", "a", code=INPUT_OUTPUT)
+        os.symlink("nowhere", self.path("link"))
+        for name in ("i", "file", "link"):
+            self.refused("index", "create", name, "--key", "k", "--columns", "a",
+                         mentions=[f"'{name}': it exists and is no empty directory"])
+        os.mkdir(self.path("folder"))
+        self.create(name="folder")
         self.assertEqual(self.scbf_json("index", "stats", "i")["key"], "id")
 
 

@@ -58,8 +58,9 @@ class Backup(IndexTest):
         self.write("file", "x")
         os.mkdir(self.path("folder"))
         before = self.files()
-        for words, code, mentions in ((["i", "file"], INPUT_OUTPUT, ["file", "exists"]),
-                                      (["i", "folder"], INPUT_OUTPUT, ["folder", "exists"]),
+        for words, code, mentions in ((["i", "file"], USAGE, ["'file': it exists"]),
+                                      (["i", "folder"], USAGE, ["'folder': it exists"]),
+                                      (["i", "i"], USAGE, ["'i': it exists"]),
                                       (["i", "none/b"], INPUT_OUTPUT, ["none/b"]),
                                       (["i", "i/b"], USAGE, ["i/b", "lies in the index"]),
                                       (["none", "b"], INPUT_OUTPUT, ["none"]),
