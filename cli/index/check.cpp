@@ -97,6 +97,7 @@ int checkpoint(const CheckOptions& options) {
   SecondaryIndex index = options.target.open();
   const Stopwatch watch;
   index.checkpoint();
+  work_is_done(options.target.folder);
   const double seconds = watch.seconds();
   if (options.target.json) {
     print_json(Json{{"index", options.target.folder}, {"seconds", seconds}});
@@ -154,6 +155,7 @@ int check(const CheckOptions& options) {
   if (options.repair) {
     const bool again = report.problem_count > 0;
     rebuilt = repair(index, report);
+    if (rebuilt > 0) work_is_done(target.folder);
     asked = 0;
     if (again) report = compare(options, index);
   }

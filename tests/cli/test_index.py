@@ -16,7 +16,7 @@ import time
 import unittest
 
 from index_support import BUILT, HEADER, IndexTest, as_csv, people
-from support import COMMAND, CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest
+from support import COMMAND, CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, OK, REPORT_LOST, USAGE, CommandTest
 
 VERBS = ["create", "load", "put", "delete", "get", "query", "stats", "regions", "split", "merge",
          "move", "replan", "add-column", "drop-column", "checkpoint", "check", "backup",
@@ -460,6 +460,14 @@ class Check(IndexTest):
         self.scbf("index", "check", "i", code=CORRUPT)
         self.assertIn("1 region without a filter to trust", self.err)
         self.assertIn(b"; 1 filter rebuilt", self.scbf("index", "check", "i", "--repair"))
+        with open("/dev/full", "wb") as full:
+            for verb, code in ((["check", "i"], INPUT_OUTPUT), (["check", "i", "--repair"], INPUT_OUTPUT),
+                               (["checkpoint", "i"], REPORT_LOST), (["checkpoint", "i", "--json"], REPORT_LOST)):
+                self.scbf("index", *verb, stdout=full, code=code)
+            os.remove(self.filters()[0])
+            self.scbf("index", "check", "i", "--repair", stdout=full, code=REPORT_LOST)
+            self.assertIn("'i' is changed already: do not repeat the command", self.err)
+        self.scbf("index", "check", "i")
 
     def test_ok_and_checkpoint(self):
         self.people(300)
