@@ -35,15 +35,15 @@ Json to_json(const Plan& plan) {
   return json;
 }
 
-std::string to_text(const Plan& plan) {
+std::string to_text(const Plan& plan, bool rate_given) {
   const Geometry& g = plan.geometry;
   std::string text;
   const auto row = [&](const char* name, const std::string& value) {
     text += fmt::format("{:<20} {}\n", name, value);
   };
   row("layout", std::string(to_string(g.layout())));
-  row("capacity", grouped(plan.capacity) + " keys");
-  row("rate asked for", percent(plan.fpr));
+  row("capacity", counted(plan.capacity, "key"));
+  if (rate_given) row("rate asked for", percent(plan.fpr));
   row("rate predicted", percent(plan.predicted_fpr));
   if (g.layout() == Layout::split_block) row("groups", fmt::format("{}", g.groups()));
   row("probes", fmt::format("{}", g.probes()));
@@ -89,7 +89,7 @@ Examples:
     if (options->run.json) {
       print_json(to_json(result));
     } else {
-      print_text(to_text(result));
+      print_text(to_text(result, options->shape.request.fpr.has_value()));
     }
     return kOk;
   };

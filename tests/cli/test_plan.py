@@ -15,6 +15,19 @@ def open_text(path):
         return file.read()
 
 
+class Plan(CommandTest):
+    def test_only_a_rate_that_was_asked_for_is_shown(self):
+        for options, asked in ((["--capacity", 1000, "--memory", "4KiB"], False),
+                               (["--capacity", 1000, "--fpr", "1%"], True),
+                               (["--memory", "4KiB", "--fpr", "1%"], True)):
+            text = self.scbf("plan", *options).decode()
+            self.assertEqual("rate asked for" in text, asked)
+            self.assertIn("rate predicted", text)
+        for capacity, said in ((1, "1 key\n"), (1000, "1,000 keys\n")):
+            text = self.scbf("plan", "--capacity", capacity, "--fpr", "1%").decode()
+            self.assertRegex(text, f"\ncapacity +{said}")
+
+
 class RegionPlan(CommandTest):
     PLAN = ["plan", "--regions", 64, "--servers", 16, "--values", 5000]
 
