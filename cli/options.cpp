@@ -39,7 +39,7 @@ std::vector<std::string> split_list(const std::string& text) {
 void KeyOptions::add_to(CommandLine& line, bool filter_has_kind) {
   add_format_to(line, filter_has_kind,
                 filter_has_kind ? "Take --keys even if the filter was built from the other kind; "
-                                  "replace OUT even if it is no filter"
+                                  "replace OUT even if it is no filter, and LIST if it exists"
                                 : "Replace FILE even if it is no filter");
   line.positionals("INPUT", "Files of keys; - or none: standard input", inputs);
 }

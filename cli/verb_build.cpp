@@ -247,7 +247,9 @@ Run set_up_build(CommandLine& line) {
   line.option(
       "--seed", "S", "Seed of the hash; default 0. Only filters of one seed can be merged",
       [o = options.get()](const std::string& text) { o->seed = parse_seed("--seed", text); });
-  line.flag("--scalable", "A filter that grows in stages; --capacity is that of the first one",
+  line.flag("--scalable",
+            "A filter that grows in stages; --capacity is that of the first one, default " +
+                grouped(kDefaultFirstCapacity),
             options->scalable);
   add_max_fpr_to(line, options->most_fpr);
   line.option(

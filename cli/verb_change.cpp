@@ -272,6 +272,23 @@ struct Limit {
   }
 };
 
+Limit parse_limit(const std::string& text) {
+  Limit limit{.given = true};
+  try {
+    if (text.ends_with('%')) {
+      limit.share = parse_real({}, text.substr(0, text.size() - 1), 0, 100) / 100;
+    } else {
+      limit.keys = parse_count({}, text, 0);
+    }
+  } catch (const UsageError&) {
+    throw UsageError(fmt::format(
+        "--max-absent {}: must be a whole number of keys, or a share of them from 0% to "
+        "100% such as 50%",
+        in_quotes(text)));
+  }
+  return limit;
+}
+
 struct RemoveOptions : ChangeOptions {
   Limit most_absent;
   std::string absent;  ///< file for the absent keys; empty: none
@@ -372,8 +389,8 @@ Run set_up_insert(CommandLine& line) {
   auto options = std::make_shared<InsertOptions>();
   options->add_to(line);
   line.option("--new", "LIST",
-              "Insert only the keys that are not there yet, and write them here, one a line; - is "
-              "standard output",
+              "Insert only the keys that are not there yet, and write them here, one a line: a new "
+              "file, unless --force is given; - is standard output",
               options->new_keys);
   add_max_fpr_to(line, options->most_fpr);
   line.footer(
@@ -399,17 +416,10 @@ Run set_up_remove(CommandLine& line) {
   options->add_to(line);
   line.option("--max-absent", "N",
               "Remove nothing if more than N of the keys are absent, or N% of them; default 50%",
-              [o = options.get()](const std::string& text) {
-                Limit limit{.given = true};
-                if (text.ends_with('%')) {
-                  const std::string number = text.substr(0, text.size() - 1);
-                  limit.share = parse_real("--max-absent (in %)", number, 0, 100) / 100;
-                } else {
-                  limit.keys = parse_count("--max-absent", text, 0);
-                }
-                o->most_absent = limit;
-              });
-  line.option("--absent", "LIST", "Write the absent keys here, one a line; - is standard output",
+              [o = options.get()](const std::string& text) { o->most_absent = parse_limit(text); });
+  line.option("--absent", "LIST",
+              "Write the absent keys here, one a line: a new file, unless --force is given; - is "
+              "standard output",
               options->absent);
   line.footer(
       R"(An absent key is left alone and reported as absent; the exit code is 1 if all keys are absent. In a

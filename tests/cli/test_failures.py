@@ -117,6 +117,15 @@ class Usage(CommandTest):
         self.scbf("--version")
         self.scbf("-h")
 
+    def test_help_tells_what_lists_and_capacities_are(self):
+        def text_of(verb):
+            return " ".join(self.scbf(verb, "--help").decode().split())
+        for verb in ("insert", "remove"):
+            self.assertIn("one a line: a new file, unless --force is given", text_of(verb))
+            self.assertIn("replace OUT even if it is no filter, and LIST if it exists", text_of(verb))
+        self.assertNotIn("LIST", text_of("build"))
+        self.assertIn("--capacity is that of the first one, default 100,000", text_of("build"))
+
     def test_true_limits(self):
         self.refused("plan", "--capacity", 100, "--groups", 9, mentions=["'9'", "from 1 to 8\n"])
         for value in ("1e19", "18446744073709551615", "0"):

@@ -136,8 +136,10 @@ class InsertAndRemove(CommandTest):
         self.assertIn("11 of 21 keys are absent", self.err)
         self.scbf("remove", "f.scbf", "--max-absent", 0, stdin=lines(words(5, "no")), code=CORRUPT)
         self.scbf("remove", "f.scbf", stdin=lines(words(5, "no")), code=NOTHING_FOUND)
-        for bad in ("-1", "x", "101%", "half"):
-            self.refused("remove", "f.scbf", f"--max-absent={bad}", mentions=[f"'{bad[:3]}"])
+        for bad in ("-1", "x", "101%", "half", "0.5", "%", "1e-3%x"):
+            self.refused("remove", "f.scbf", f"--max-absent={bad}",
+                         mentions=[f"--max-absent '{bad}': must be a whole number of keys, or a share of them from "
+                                   "0% to 100% such as 50%"])
 
     def test_the_list_of_absent_keys(self):
         self.build("f.scbf", words(100), "--fpr", "1e-5")
