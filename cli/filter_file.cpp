@@ -278,8 +278,9 @@ Destination changed_filter(const std::string& file, const std::string& out,
   }
   if (out.empty()) {  // opening it says whether it is a filter
     rules.replace = Destination::Rules::Replace::anything;
+    if (rules.way_out.empty()) rules.way_out = "use -o OUT";
   }
-  Destination to = out.empty() ? Destination(file, file, rules)
+  Destination to = out.empty() ? Destination(in_quotes(file), file, rules)
                                : Destination("-o " + in_quotes(out), out, rules);
   struct stat replaced {};
   // (Standard input is open already: what another command writes now is not seen there.)

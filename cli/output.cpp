@@ -243,8 +243,9 @@ Destination::Destination(const std::string& option, std::string path, const Rule
   if (is_regular(old) || S_ISFIFO(old.st_mode)) {
     for (const std::string& input : rules.inputs) {
       if (!same_file(old, status_of(input))) continue;
-      throw UsageError(fmt::format("{}: it is also the input {}; write to another file", option,
-                                   display_name(input)));
+      throw UsageError(
+          fmt::format("{}: it is also the input {}; {}", option, display_name(input),
+                      rules.way_out.empty() ? "write to another file" : rules.way_out));
     }
   }
   struct stat error_stream {};

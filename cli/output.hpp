@@ -72,6 +72,7 @@ class Destination {
     bool binary = true;                    ///< refused on a terminal
     bool json = false;                     ///< a report in JSON is to go to standard output
     std::vector<std::string> inputs = {};  ///< must not be replaced
+    std::string way_out = {};  ///< what to do if it is an input; empty: "write to another file"
   };
 
   /// `option` names the output in messages, such as "-o f.scbf". Throws UsageError if the output is

@@ -64,8 +64,9 @@ int delta(const DeltaOptions& options) {
                         .force = options.force,
                         .json = options.json,
                         .inputs = inputs});
-  const Destination published =
-      changed_filter(options.bits, {}, {.json = false, .inputs = {options.now}});
+  const Destination published = changed_filter(
+      options.bits, {},
+      {.json = false, .inputs = {options.now}, .way_out = "FILTER must be another file"});
   const RunOptions run;
   Changeable opened = open_for_changes(options.bits, run);
   BloomFilter bits = bits_of(opened, options.bits);

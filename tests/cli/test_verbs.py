@@ -347,6 +347,18 @@ class MergeAndSubtract(CommandTest):
         self.scbf("subtract", "x.scbf", "g.scbf", "-o", "y.scbf")  # which goes down
         self.refused("subtract", "x.scbf", "g.scbf", "--max-fpr", 1)
 
+    def test_a_filter_and_itself(self):
+        for verb in ("merge", "subtract"):
+            self.refused(verb, "a.scbf", "./a.scbf",
+                         mentions=["scbf: 'a.scbf': it is also the input './a.scbf'; use -o OUT\n"])
+            self.refused(verb, "b.scbf", "a.scbf", "-o", "a.scbf",
+                         mentions=["scbf: -o 'a.scbf': it is also the input 'a.scbf'; write to another file\n"])
+        self.refused("insert", "a.scbf", "a.scbf", mentions=["'a.scbf': it is also the input 'a.scbf'; use -o OUT"])
+        self.scbf("project", "a.scbf", "-o", "bits")
+        self.refused("apply", "bits", "bits", mentions=["'bits': it is also the input 'bits'; use -o OUT"])
+        self.refused("delta", "bits", "bits", "-o", "d",
+                     mentions=["'bits': it is also the input 'bits'; FILTER must be another file"])
+
     def test_subtract_is_the_inverse(self):
         before = self.read("a.scbf")
         self.scbf("merge", "a.scbf", "b.scbf")
