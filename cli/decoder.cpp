@@ -83,6 +83,10 @@ class ZstdDecoder final : public Decoder {
 
 }  // namespace
 
+std::string_view compression_of(std::string_view first) noexcept {
+  return first.starts_with(kGzip) ? "gzip" : first.starts_with(kZstd) ? "zstd" : "";
+}
+
 std::unique_ptr<Decoder> decoder_for(std::string_view first) {
   if (first.starts_with(kGzip)) return std::make_unique<GzipDecoder>();
   if (first.starts_with(kZstd)) return std::make_unique<ZstdDecoder>();

@@ -20,6 +20,8 @@ class Decoder {
   virtual bool complete() const noexcept = 0;
 };
 
+/// "gzip", "zstd", or nothing if a stream that begins with `first` is not compressed.
+std::string_view compression_of(std::string_view first) noexcept;
 /// The decoder for a stream that begins with `first`; null if it is not compressed.
 std::unique_ptr<Decoder> decoder_for(std::string_view first);
 /// Whether more bytes are needed to tell: `first` is the beginning of a mark.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "counted_keys.hpp"
+#include "decoder.hpp"
 #include "files/bank_format.hpp"
 #include "files/file_io.hpp"
 
@@ -34,13 +35,26 @@ constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
     {"apply it to a filter of bits", "'scbf apply' applies it to a filter of bits"},
 };
 
+/// What to say of a file that begins as no filter.
+std::string no_filter(const std::string& file, std::string_view first) {
+  const std::string_view program = compression_of(first);
+  if (program.empty()) return fmt::format("{}: {}", display_name(file), kNoFilter);
+  return is_standard_input(file)
+             ? fmt::format(
+                   "{}: compressed by {}, and a filter is read as it is: pipe it through {} -dc",
+                   display_name(file), program, program)
+             : fmt::format(
+                   "{}: compressed by {}, and a filter is read as it is: {} -dc {} | scbf … -",
+                   display_name(file), program, program, in_quotes(file));
+}
+
 /// The first bytes of what comes from a pipe. Throws CorruptFile unless it begins as a filter or a
 /// bank does; whether it is one that was cut is left to those who read it.
-std::string_view beginning_of(ByteInput& in) {
+std::string_view beginning_of(ByteInput& in, const std::string& file) {
   const std::string_view first =
       in.peek([](std::string_view bytes) { return bytes.size() >= kMagicBytes; });
   if (first.size() < kMagicBytes || begins_as_filter(first)) return first;
-  throw CorruptFile(fmt::format("{}: {}", in.name(), kNoFilter));
+  throw CorruptFile(no_filter(file, first));
 }
 
 }  // namespace
@@ -61,6 +75,10 @@ bool is_bank_file(const std::string& path) {
 
 std::string in_our_words(std::string_view message, std::string_view called,
                          const std::string& file) {
+  if (message.ends_with(kNoFilter) && is_regular_file(filter_path(file))) {
+    ByteInput in(filter_path(file), ByteInput::Decode::no);
+    return no_filter(file, in.peek([](std::string_view) { return true; }));
+  }
   std::string text(message);
   if (text.starts_with(called)) text.replace(0, called.size(), display_name(file));
   for (const auto& [theirs, ours] : kAdvice) {
@@ -70,7 +88,9 @@ std::string in_our_words(std::string_view message, std::string_view called,
 }
 
 PipedFilter::PipedFilter(const std::string& file)
-    : file_(file), in_(file, ByteInput::Decode::no), is_bank_(begins_as_bank(beginning_of(in_))) {}
+    : file_(file),
+      in_(file, ByteInput::Decode::no),
+      is_bank_(begins_as_bank(beginning_of(in_, file))) {}
 
 std::size_t PipedFilter::read_some(std::span<std::byte> into) {
   return in_.read({reinterpret_cast<char*>(into.data()), into.size()});
@@ -86,7 +106,7 @@ void PipedFilter::check_end() {
 Rereadable::Rereadable(const std::string& file) : name_(file), path_(filter_path(file)) {
   if (S_ISREG(status_of(file).st_mode)) return;
   ByteInput in(file, ByteInput::Decode::no);
-  beginning_of(in);
+  beginning_of(in, file);
   const int fd = ::memfd_create("scbf", MFD_CLOEXEC);
   if (fd < 0) throw std::system_error(errno, std::generic_category(), file);
   copy_.reset(::fdopen(fd, "wb"));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures print a message, exit with the right code and change nothing."""
 
+import gzip
 import json
 import os
 import resource
@@ -336,6 +337,24 @@ class Damage(CommandTest):
         self.assertEqual(self.read("f.scbf"), self.good)
 
     EVERY = ("verify", "info", "query", "count", "insert", "remove")
+
+    def test_a_compressed_filter(self):
+        self.write("f.scbf.gz", gzip.compress(self.good))
+        said = "compressed by gzip, and a filter is read as it is: "
+        self.write("k", b"word-1\n")
+        for arguments in (["query", "f.scbf.gz", "k"], ["count", "f.scbf.gz", "k"], ["info", "f.scbf.gz"],
+                          ["info", "f.scbf.gz", "--header"], ["insert", "f.scbf.gz", "k"],
+                          ["verify", "f.scbf.gz"], ["find", "f.scbf.gz", "k"], ["merge", "f.scbf", "f.scbf.gz"],
+                          ["apply", "f.scbf.gz", "f.scbf"], ["project", "f.scbf.gz", "-o", "x"]):
+            self.refused(*arguments, code=CORRUPT,
+                         mentions=["'f.scbf.gz': " + said + "gzip -dc 'f.scbf.gz' | scbf … -"])
+        for arguments in (["query", "-", "k"], ["info", "-"], ["find", "-", "k"]):
+            self.refused(*arguments, stdin=self.read("f.scbf.gz"), code=CORRUPT,
+                         mentions=["standard input: " + said + "pipe it through gzip -dc"])
+        self.refused("query", "k", "k", code=CORRUPT, mentions=["'k': not a filter file"])
+        # (zstd's four bytes are enough to know it by.)
+        self.write("f.scbf.zst", b"\x28\xb5\x2f\xfd" + bytes(100))
+        self.refused("query", "f.scbf.zst", "k", code=CORRUPT, mentions=["compressed by zstd"])
 
     def test_not_a_filter(self):
         self.write("text.scbf", "no filter at all\n" * 1000)
