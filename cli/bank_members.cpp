@@ -18,8 +18,9 @@ namespace {
 
 constexpr std::uint64_t kFirstStageKeys = 1000;
 
-Refusal refusal_of(const BankVerbOptions& options, const std::string& input) {
-  Refusal refusal{display_name(input)};
+Refusal refusal_of(const BankVerbOptions& options, const std::string& input,
+                   std::optional<double> planned) {
+  Refusal refusal{.name = display_name(input), .planned = planned};
   if (options.filters) {
     refusal.way_out = "leave it out, or take a larger one";
   } else if (!options.to.empty()) {
@@ -67,7 +68,7 @@ Members<Filter> members_of_keys(const BankVerbOptions& options, const MemberShap
   members.read.kind = format.kind;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Filter filter(shape.growth, {.seed = shape.seed, .backend = options.run.backend});
-    const Refusal refusal = refusal_of(options, inputs[i]);
+    const Refusal refusal = refusal_of(options, inputs[i], shape.notes.fpr);
     const KeyTotals read = insert_or_refuse(filter, refusal, [&] {
       return insert_keys(filter, {inputs[i]}, format, counted[i], options.run, "building");
     });
@@ -114,8 +115,8 @@ Members<OneFilter> members_of_filters(const BankVerbOptions& options, std::vecto
           kBits ? "bits" : "counters", display_name(input), kBits ? "counters" : "bits"));
     }
     OneFilter filter = std::move(*of_this_kind);
-    check_rate(filter, options.most_fpr, refusal_of(options, input));
     const FilterNotes notes = read_notes(filter.metadata());
+    check_rate(filter, options.most_fpr, refusal_of(options, input, notes.fpr));
     if (!shape) {
       shape = MemberShape{filter.growth(), filter.seed(), notes};
       shaped_by = noted_by = input;

@@ -443,11 +443,15 @@ void check_rate(const FilterBase& filter, double most, const Refusal& refusal) {
         geometry, keys_for_fill(filter.fill(), static_cast<double>(geometry.counters_per_slice())));
   }
   if (rate <= most) return;
+  // A larger filter for such a rate would be no better. (A low limit is meant as it is.)
+  const bool as_planned = refusal.planned && *refusal.planned > most && most >= kMostFpr;
   throw Incompatible(fmt::format(
       "{}: with {}, its false-positive rate would be {} {}, and --max-fpr allows {}: {}; {}",
       refusal.name, counted(keys_left(filter.keys_inserted(), filter.keys_removed()), "key"),
       filter.stages() == 1 ? "about" : "up to", percent(rate), percent(most), refusal.outcome,
-      refusal.way_out));
+      as_planned ? fmt::format("it was planned for {}, and --max-fpr {:.0f}% takes it",
+                               percent(*refusal.planned), std::ceil(100 * rate))
+                 : refusal.way_out));
 }
 
 std::string full_text(const Refusal& refusal, std::string_view reason, std::uint64_t fitted) {

@@ -158,6 +158,7 @@ struct Refusal {
   std::string name;  ///< of the filter, in quotes
   const char* outcome = "nothing was written";
   const char* way_out = "build a larger filter, or one that grows (--scalable)";
+  std::optional<double> planned = {};  ///< the rate for which the filter was built
 };
 /// Throws Incompatible if the rate of a filter is above `most`: of one stage the rate that its fill
 /// says, of several the growth's bound. To be called before the filter is written. Cost: none, as

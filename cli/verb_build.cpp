@@ -203,7 +203,8 @@ int build_as(const BuildOptions& options, Design design, const KeyFormat& format
   const RunOptions& run = options.run;
   auto filter = empty_filter<OneFilter>(design, options);
   filter.set_metadata(write_notes(design.notes));
-  const Refusal refusal{to.is_standard_output() ? "the filter" : in_quotes(options.out)};
+  const Refusal refusal{.name = to.is_standard_output() ? "the filter" : in_quotes(options.out),
+                        .planned = design.notes.fpr};
   const KeyTotals read = insert_or_refuse(filter, refusal, [&] {
     return insert_keys(filter, options.keys.sources(), format, design.counted, run, "building");
   });

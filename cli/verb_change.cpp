@@ -212,7 +212,7 @@ int insert_into(OneFilter filter, bool compressed, Destination to, const InsertO
                   list ? Session::Blocks::large : Session::Blocks::small);
   const Epoch before = epoch_of(session.filter);
   InsertNewReport sum;
-  Refusal refusal{display_name(options.file)};
+  Refusal refusal{.name = display_name(options.file), .planned = session.notes.fpr};
   if (list && list->is_standard_output()) {
     refusal.outcome = "it was not written, and the keys that were listed are not in it";
   }

@@ -111,8 +111,9 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
   // A difference only becomes emptier.
   if (combining.adds) {
     check_rate(filter, options.most_fpr,
-               {display_name(options.file), "nothing was written",
-                "merge fewer, or build larger filters"});
+               {.name = display_name(options.file),
+                .way_out = "merge fewer, or build larger filters",
+                .planned = read_notes(filter.metadata()).fpr});
   }
   const Destination& to = combining.to;
   const Statistics statistics =

@@ -287,6 +287,21 @@ class InsertAndRemove(CommandTest):
         self.scbf("insert", "g.scbf", "same")  # repeated keys take no room
         self.assertEqual(self.err, "")
 
+    def test_the_way_out_where_a_high_rate_was_planned(self):
+        self.write("keys", lines(words(1000)))
+        def way_out():
+            return re.search(r"it was planned for 60 %, and --max-fpr ([0-9]+%) takes it", self.err)[1]
+        build = ["build", "--fpr", "60%", "keys", "-o", "f.scbf"]
+        self.scbf(*build, code=CORRUPT)
+        self.scbf(*build, "--max-fpr", way_out())
+        self.scbf("build", "--fpr", "60%", "--capacity", 1000, "-o", "f.scbf", stdin=b"a\n")
+        self.scbf("build", "--fpr", "60%", "--capacity", 1000, "--max-fpr", 1, "-o", "g.scbf", "keys")
+        for change in (["insert", "f.scbf", "keys"], ["merge", "f.scbf", "g.scbf"],
+                       ["bank", "--fpr", "60%", "-o", "b.bank", "keys"],
+                       ["bank", "--filters", "-o", "b.bank", "g.scbf"]):
+            self.scbf(*change, code=CORRUPT)
+            self.scbf(*change, "--max-fpr", way_out())
+
     def test_a_full_filter_says_how_much_fitted(self):
         fixed = ("--scalable", "--policy", "fixed", "--memory", "8kB", "--stage-fpr", "1%", "--fpr", "3%")
         self.write("many", lines(words(9000)))
