@@ -107,9 +107,10 @@ void refuse_lookalikes(const CLI::App& app, const std::string& verb, std::span<c
       }
       if (option != nullptr) continue;
       if (word.size() == 2 || (i == 1 && word[i] >= '0' && word[i] <= '9')) break;
-      throw UsageError(fmt::format(
-          "{}: {}: this looks like an option; for a file of this name, write {}, or -- before it",
-          verb, in_quotes(word), in_quotes(fmt::format("./{}", word))));
+      throw UsageError(
+          fmt::format("{}: {}: this looks like an option; put -- before it, or write {} if it is a "
+                      "file",
+                      verb, in_quotes(word), in_quotes(fmt::format("./{}", word))));
     }
   }
 }

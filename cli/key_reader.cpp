@@ -265,10 +265,10 @@ void KeyReader::check_for_zeros(std::string_view bytes) const {
   if (!format_.check || format_.kind != KeyKind::lines || format_.end == '\0') return;
   if (bytes.find('\0') == std::string_view::npos) return;
   throw IoError(fmt::format(
-      "{}: zero bytes in lines: is it binary? {}-0 {} that end in a zero byte; --raw takes the "
+      "{}: zero bytes in lines: is it binary? {} that end in a zero byte; --raw takes the "
       "lines as they are",
-      input_->name(), format_.only_lines ? "" : "--keys u64 reads integers of 8 bytes, ",
-      format_.only_lines ? "reads lines" : "keys"));
+      input_->name(),
+      format_.only_lines ? "--null reads lines" : "--keys u64 reads integers of 8 bytes, -0 keys"));
 }
 
 bool KeyReader::fill(KeyBlock& block) {

@@ -84,7 +84,7 @@ Assignment parse_assignment(const TableSchema& schema, const std::string& text) 
 
 void ListFile::add_to(CommandLine& line, const std::string& option, const std::string& help) {
   line.option(option, "FILE", help + "; - is standard input", file);
-  line.flag("-0,--null", "In FILE: lines end in a zero byte, not in a newline",
+  line.flag("--null", "In FILE: lines end in a zero byte, not in a newline",
             [this] { format.end = '\0'; });
   line.flag("--chomp-cr", "In FILE: a carriage return at the end of a line is no part of it",
             format.chomp_cr);

@@ -88,7 +88,7 @@ class Usage(CommandTest):
                           ["build", "-0h.txt", "-o", "x"], ["bank", "-o", "x", "-help"]):
             name = next(a for a in arguments if a.startswith("-") and len(a) > 2)
             self.refused(*arguments, mentions=[f"'{name}': this looks like an option",
-                                               f"write './{name}', or -- before it"])
+                                               f"put -- before it, or write './{name}' if it is a file"])
         self.scbf("verify", "w.scbf", "./-hash.scbf")
         self.scbf("verify", "w.scbf", "--", "-hash.scbf")
         self.scbf("remove", "w.scbf", "-o", "-x.scbf", "--", "-h.txt")  # the value of an option

@@ -165,18 +165,20 @@ class Rows(IndexTest):
             self.assertIn("lines end in CR LF, and the CR is taken as part of the key; --chomp-cr", self.err)
         self.assertEqual(len(self.rows("query", "i", "--batch", "towns", "--column", "town", "--chomp-cr")), 100)
         self.assertEqual(len(self.rows("get", "i", "--from-file", "crlf", "--chomp-cr")), 2)
-        self.assertEqual(self.rows("get", "i", "--from-file", "-", "-0", "--names",
+        self.assertEqual(self.rows("get", "i", "--from-file", "-", "--null", "--names",
                                    stdin=b"id-000003\0id-000005\0")[1][0], "id-000003")
         self.build("f.scbf", [b"id-000003"])
         self.write("zeros", b"id-000003\0id-000005\n")
         self.write("utf-16", "id-000003\n".encode("utf-16"))
-        for name, why in (("f.scbf", "a filter, where a file of keys"), ("zeros", "-0 reads lines that end"),
+        for name, why in (("f.scbf", "a filter, where a file of keys"), ("zeros", "--null reads lines that end"),
                           ("utf-16", "UTF-16")):
             for verb in ("get", "delete"):
                 self.refused("index", verb, "i", "--from-file", name, code=INPUT_OUTPUT, mentions=[why])
                 self.assertNotIn("--keys", self.err)
             self.scbf("index", "get", "i", "--from-file", name, "--raw", code=NOTHING_FOUND)
         self.assertEqual(self.scbf_json("index", "delete", "i", "--from-file", "crlf", "--chomp-cr")["removed"], 2)
+        self.scbf("index", "put", "i", "id=-05")
+        self.assertEqual(self.rows("get", "i", "-05"), [["-05", "", "", ""]])  # numbers are no options
 
     def test_refused(self):
         self.create()
