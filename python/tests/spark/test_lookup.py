@@ -114,8 +114,8 @@ def test_an_update_changes_what_is_known_of_kinds(spark):
 def test_columns_that_are_not_warned_of(spark, tmp_path):
     frame = spark.range(100).select("id", F.col("id").cast("string").alias("text"),
                                     F.expr("cast(cast(id as string) as binary)").alias("bytes"), F.lit(None).alias("none"))
-    numbers, text = scbf.spark.build(frame, "id", capacity=100), scbf.spark.build(frame, "text", capacity=100)
-    binary, none = scbf.spark.build(frame, "bytes", capacity=100), scbf.spark.build(frame, "none", capacity=100)
+    numbers, text = scbf.spark.build(frame, "id", capacity=200), scbf.spark.build(frame, "text", capacity=200)
+    binary, none = scbf.spark.build(frame, "bytes", capacity=200), scbf.spark.build(frame, "none", capacity=200)
     numbers.save(tmp_path / "a")
     with warnings.catch_warnings():
         warnings.simplefilter("error", scbf.KeyKindWarning)
