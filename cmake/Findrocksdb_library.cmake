@@ -4,19 +4,19 @@
 include(CheckCXXSourceCompiles)
 include(CMakePushCheckState)
 include(FindPackageHandleStandardArgs)
+set(scbf_rocksdb "")
+set(scbf_rocksdb_problem "RocksDB was not found (Debian: librocksdb-dev)")
 if(TARGET RocksDB::rocksdb)
-  set(scbf_rocksdb_found TRUE)
+  set(scbf_rocksdb RocksDB::rocksdb)
 else()
   find_path(SCBF_ROCKSDB_INCLUDE_DIR rocksdb/db.h)
   find_library(SCBF_ROCKSDB_LIBRARY rocksdb)
   mark_as_advanced(SCBF_ROCKSDB_INCLUDE_DIR SCBF_ROCKSDB_LIBRARY)
-  set(scbf_rocksdb_found FALSE)
   if(SCBF_ROCKSDB_INCLUDE_DIR AND SCBF_ROCKSDB_LIBRARY)
-    set(scbf_rocksdb_found TRUE)
+    set(scbf_rocksdb ${SCBF_ROCKSDB_LIBRARY})
   endif()
 endif()
-set(scbf_rocksdb_problem "Debian: librocksdb-dev")
-if(scbf_rocksdb_found AND NOT TARGET rocksdb_library::rocksdb_library)
+if(scbf_rocksdb AND NOT TARGET rocksdb_library::rocksdb_library)
   add_library(rocksdb_library::rocksdb_library INTERFACE IMPORTED)
   if(TARGET RocksDB::rocksdb)
     target_link_libraries(rocksdb_library::rocksdb_library INTERFACE RocksDB::rocksdb)
@@ -27,11 +27,14 @@ if(scbf_rocksdb_found AND NOT TARGET rocksdb_library::rocksdb_library)
 endif()
 # The index derives from RocksDB's classes, which RocksDB's own release build makes impossible: it
 # leaves out what names a class at run time (-fno-rtti).
-if(scbf_rocksdb_found AND NOT TARGET RocksDB::rocksdb)
+if(scbf_rocksdb AND NOT TARGET RocksDB::rocksdb)
   cmake_push_check_state(RESET)
   set(CMAKE_REQUIRED_LIBRARIES rocksdb_library::rocksdb_library)
   set(CMAKE_REQUIRED_FLAGS -std=c++20)
   set(CMAKE_REQUIRED_QUIET TRUE)
+  if(NOT SCBF_ROCKSDB_CHECKED STREQUAL scbf_rocksdb)  # a check that failed is made again
+    unset(SCBF_ROCKSDB_CAN_BE_DERIVED_FROM CACHE)
+  endif()
   check_cxx_source_compiles("
     #include <rocksdb/env.h>
     struct Log : rocksdb::Logger {
@@ -39,11 +42,23 @@ if(scbf_rocksdb_found AND NOT TARGET RocksDB::rocksdb)
       void Logv(const char*, va_list) override {}
     };
     int main() { Log log; }" SCBF_ROCKSDB_CAN_BE_DERIVED_FROM)
-  cmake_pop_check_state()
-  if(NOT SCBF_ROCKSDB_CAN_BE_DERIVED_FROM)
-    set(scbf_rocksdb_found FALSE)
-    set(scbf_rocksdb_problem "the RocksDB found cannot be derived from: build it with USE_RTTI=1")
+  if(SCBF_ROCKSDB_CAN_BE_DERIVED_FROM)
+    set(SCBF_ROCKSDB_CHECKED ${scbf_rocksdb} CACHE INTERNAL "the library of which that is known")
+  else()
+    unset(SCBF_ROCKSDB_CAN_BE_LINKED CACHE)
+    check_cxx_source_compiles("
+      #include <rocksdb/options.h>
+      int main() { rocksdb::Options options; }" SCBF_ROCKSDB_CAN_BE_LINKED)
+    if(SCBF_ROCKSDB_CAN_BE_LINKED)
+      set(scbf_rocksdb_problem
+        "no class can be derived from those in ${scbf_rocksdb}: build RocksDB with USE_RTTI=1")
+    else()
+      set(scbf_rocksdb_problem "a program cannot be linked with ${scbf_rocksdb} alone: give its CMake \
+package as the target RocksDB::rocksdb, or a shared library")
+    endif()
+    set(scbf_rocksdb "")
   endif()
+  cmake_pop_check_state()
 endif()
 find_package_handle_standard_args(rocksdb_library
-  REASON_FAILURE_MESSAGE "${scbf_rocksdb_problem}" REQUIRED_VARS scbf_rocksdb_found)
+  REASON_FAILURE_MESSAGE "${scbf_rocksdb_problem}" REQUIRED_VARS scbf_rocksdb)

@@ -11,11 +11,14 @@ if(scbf_with_cuda)
   install(FILES cmake/find_cuda_toolkit.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
 endif()
 if(scbf_with_index)
-  install(TARGETS scbf_index EXPORT scbf-targets
+  install(TARGETS scbf_index EXPORT scbf-index-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY index/include/scbf DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT scbf-index-targets NAMESPACE scbf::
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
   install(FILES cmake/Findrocksdb_library.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
+  get_target_property(scbf_index_type scbf_index TYPE)
 endif()
 install(EXPORT scbf-targets NAMESPACE scbf:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
 

@@ -144,11 +144,10 @@ std::vector<StoredRegion> read_regions(const Store& store) {
 }
 
 Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes, Store::Open how) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path / kStore, error)) {
-    if (error && error != std::errc::no_such_file_or_directory &&
-        error != std::errc::not_a_directory) {
-      throw detail::io_error(path, "cannot open", error.value());
+  std::error_code why;
+  if (!std::filesystem::is_directory(path / kStore, why)) {
+    if (why && why != std::errc::no_such_file_or_directory && why != std::errc::not_a_directory) {
+      throw detail::io_error(path, "cannot open", why.value());
     }
     throw IoError(fmt::format("{}: there is no index", detail::in_quotes(path.string())), ENOENT,
                   path.string());

@@ -34,7 +34,7 @@ class KeptFiles {
   KeptFiles& operator=(const KeptFiles&) = delete;
   ~KeptFiles() {
     if (!status_.ok()) return;
-#if ROCKSDB_MAJOR >= 9  // others may still keep them, as until then `false` said
+#if ROCKSDB_MAJOR >= 9  // where there is no argument: never by force
     db_.EnableFileDeletions().PermitUncheckedError();
 #else
     db_.EnableFileDeletions(false).PermitUncheckedError();

@@ -122,7 +122,8 @@ FrozenFiles::FrozenFiles(const std::filesystem::path& folder)
   }
   throw IoError(
       fmt::format("{}: cannot be read, because another process changes it all the time: try again",
-                  detail::in_quotes(folder_.string())));
+                  detail::in_quotes(folder_.string())),
+      EAGAIN, folder_.string());
 }
 
 FrozenFiles::~FrozenFiles() = default;

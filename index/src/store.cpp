@@ -80,6 +80,16 @@ bool is_locked(const rocksdb::Status& status) {
           text.find(std::generic_category().message(EAGAIN)) != std::string::npos);
 }
 
+/// The error number of an IOError, of which RocksDB keeps the text only.
+int error_number_of(const rocksdb::Status& status) {
+  const std::string text = status.ToString();
+  for (const int number :
+       {ENOSPC, EDQUOT, EACCES, EPERM, EROFS, ENOENT, EMFILE, ENFILE, EFBIG, ENOMEM}) {
+    if (text.find(std::generic_category().message(number)) != text.npos) return number;
+  }
+  return status.IsNoSpace() ? ENOSPC : EIO;
+}
+
 // Owns a RocksDB snapshot and releases it in the destructor.
 struct HeldSnapshot {
   rocksdb::DB* db;
@@ -137,9 +147,7 @@ struct Store::State {
                       detail::in_quotes(path.string()), what),
           ENOTRECOVERABLE, path.string());
     }
-    if (status.IsIOError()) {
-      throw IoError(text, status.IsNoSpace() ? ENOSPC : EIO, path.string());
-    }
+    if (status.IsIOError()) throw IoError(text, error_number_of(status), path.string());
     throw IoError(text);
   }
 

@@ -87,7 +87,9 @@ std::vector<Operation> operations(const Growth& growth, std::uint32_t last, std:
          bank.add_members({grown(model), model.filter(), grown(model)}, options);
        },
        true},
-      {"add_empty", [](auto& bank, auto&, auto&) { bank.add_member(); }, true, false},
+      {"add_empty", [](auto& bank, auto&, auto& options) { bank.add_member(options); }, true,
+       false},
+      {"reserve", [](auto& bank, auto&, auto& options) { bank.reserve(5000, options); }, true},
       {"remove_member", [](auto& bank, auto&, auto& options) { bank.remove_member(4, options); },
        true},
       {"replace",
@@ -234,26 +236,50 @@ TEST_P(FailingBank, AgreesWhenMemoryIsShort) {
   EXPECT_GT(all_failed, 50u);
 }
 
+/// Everything that can be seen of filters.
+template <class AnyFilter>
+std::string contents(const std::vector<AnyFilter>& filters) {
+  std::string all;
+  for (const AnyFilter& filter : filters) {
+    all += std::string(filter.backend().name()) + ":";
+    filter.write([&](std::span<const std::byte> bytes) {
+      all.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    });
+  }
+  return all;
+}
+
 /// A filter that a bank refuses, or has no memory for, is still the caller's.
-TEST_P(FailingBank, LeavesTheFiltersThatItDoesNotTake) {
-  constexpr std::uint32_t kKeys = 300;
-  BankModel model = some_members(growth(kKeys), 6, kKeys);
-  const Filter large = model.members.at(5), small = model.members.at(1);
-  using Take = std::function<void(Bank&, std::vector<Filter>&)>;
+template <class AnyBank, class AnyFilter>
+void expect_left_with_the_caller(const BankModel& model) {
+  const auto given = [&] {
+    std::vector<AnyFilter> filters;
+    for (const std::uint32_t member : {5, 1, 5}) {
+      Filter filter = model.members.at(member);
+      filter.set_metadata(std::to_string(member));
+      filters.emplace_back(std::move(filter));
+    }
+    return filters;
+  };
+  const std::string want = contents(given());
+  const BatchOptions options{.threads = 1};
+  using Take = std::function<void(AnyBank&, std::vector<AnyFilter>&)>;
   const std::vector<Take> ways{
-      [](Bank& bank, auto& given) { bank.add_member(std::move(given[0]), {.threads = 1}); },
-      [](Bank& bank, auto& given) { bank.add_members(std::move(given), {.threads = 1}); },
-      [](Bank& bank, auto& given) { bank.replace_member(4, std::move(given[0]), {.threads = 1}); }};
+      [&](AnyBank& bank, auto& filters) { bank.add_member(std::move(filters[0]), options); },
+      [&](AnyBank& bank, auto& filters) { bank.add_members(std::move(filters), options); },
+      [&](AnyBank& bank, auto& filters) {
+        bank.replace_member(4, std::move(filters[0]), options);
+      }};
   std::size_t kept = 0;
   for (const Take& take : ways) {
     for (std::size_t failed = 0, again = 1; again != 0; ++failed) {
-      Bank bank = made_anew(model);
-      std::vector<Filter> given{large, small, large};
+      AnyBank bank(made_anew(model));
+      std::vector<AnyFilter> filters = given();
       bool threw = true;
       {
         const ShortMemory short_memory(failed + 1, false);
         try {
-          take(bank, given);
+          take(bank, filters);
           threw = false;
         } catch (const std::bad_alloc&) {
         }
@@ -261,19 +287,22 @@ TEST_P(FailingBank, LeavesTheFiltersThatItDoesNotTake) {
       again = ShortMemory::refused();
       if (!threw) continue;
       ++kept;
-      ASSERT_EQ(given.size(), 3u);
-      ASSERT_TRUE(given[0] == large && given[1] == small && given[2] == large) << failed;
+      ASSERT_TRUE(contents(filters) == want) << failed;
     }
-    Bank other(model.growth, {.seed = 9});
-    other.add_members({Filter(model.growth, {.seed = 9}), Filter(model.growth, {.seed = 9}),
-                       Filter(model.growth, {.seed = 9}), Filter(model.growth, {.seed = 9}),
-                       Filter(model.growth, {.seed = 9})});
-    std::vector<Filter> given{large, small, large};
-    EXPECT_THROW(take(other, given), scbf::Incompatible);
-    ASSERT_EQ(given.size(), 3u);
-    EXPECT_TRUE(given[0] == large && given[1] == small && given[2] == large);
+    AnyBank other(model.growth, {.seed = 9});
+    for (int i = 0; i < 5; ++i) other.add_member(AnyFilter(model.growth, {.seed = 9}));
+    std::vector<AnyFilter> filters = given();
+    EXPECT_THROW(take(other, filters), scbf::Incompatible);
+    ASSERT_TRUE(contents(filters) == want);
   }
   EXPECT_GT(kept, 10u);
+}
+
+TEST_P(FailingBank, LeavesTheFiltersThatItDoesNotTake) {
+  constexpr std::uint32_t kKeys = 300;
+  const BankModel model = some_members(growth(kKeys), 6, kKeys);
+  expect_left_with_the_caller<Bank, Filter>(model);
+  expect_left_with_the_caller<scbf::BloomBank, scbf::BloomFilter>(model);
 }
 
 /// How far each batch got, and whether everything was done.

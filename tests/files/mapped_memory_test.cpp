@@ -59,7 +59,8 @@ void expect_mapped(const AnyFilter& filter) {
     EXPECT_TRUE(memory->holds(mapped.stage(s).words().data())) << "nothing is copied";
   }
   EXPECT_TRUE(mapped.read_only());
-  EXPECT_THROW(mapped.insert(std::uint64_t{1}), ReadOnly);
+  EXPECT_THROW_WITH(mapped.insert(std::uint64_t{1}), ReadOnly,
+                    "the filter is mapped, read-only: copy it, or load the file, to change it");
   AnyFilter copy = mapped;
   const AnyFilter moved = std::move(mapped);
   EXPECT_TRUE(memory->holds(moved.stage(0).words().data()));
@@ -113,7 +114,7 @@ TEST(MappedMemory, RefusesWhatFilesAreRefusedFor) {
       EXPECT_THROW(Filter::map(InMemory(damaged).bytes()), Error) << at;
     }
     EXPECT_THROW_WITH(Filter::map(InMemory(to_bytes(filter, {.compress = true})).bytes()), IoError,
-                      "cannot map: the payload is compressed");
+                      "cannot map: the payload is compressed; read it");
     EXPECT_THROW_WITH(Filter::map(InMemory(to_bytes(BloomFilter(filter))).bytes()), Incompatible,
                       "a filter of bits");
   }

@@ -61,6 +61,12 @@ static_assert(std::is_constructible_v<Filter, Geometry> &&
               !std::is_convertible_v<Geometry, Filter>);
 static_assert(!std::is_constructible_v<Filter, int> && !std::is_default_constructible_v<Filter>);
 static_assert(std::is_const_v<decltype(std::declval<Filter&>().words())::element_type>);
+template <class Key>
+concept can_hash = requires(Key key) {
+  scbf::hash_of(key, 7);
+};
+static_assert(can_hash<std::uint64_t> && can_hash<int> && can_hash<const char*>);
+static_assert(!can_hash<double> && !can_hash<bool> && !can_hash<char>);
 static_assert(std::is_nothrow_move_constructible_v<Filter>);
 static_assert(std::is_nothrow_move_assignable_v<Filter> && std::is_copy_constructible_v<Filter>);
 // Integers of 32 bits are widened, so that a number is the same key whatever its type.

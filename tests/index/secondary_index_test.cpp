@@ -175,6 +175,23 @@ TEST(SecondaryIndex, IsCreatedOnceAndOpenedOnce) {
   EXPECT_EQ(index.plan().fpr, 0.02);
 }
 
+TEST(SecondaryIndex, SaysWhyADirectoryCannotBeOpened) {
+  Directory directory;
+  const auto path = directory / "index";
+  std::filesystem::create_directory(path);
+  const auto number_of_failure = [&] {
+    try {
+      SecondaryIndex::open(path);
+    } catch (const IoError& error) {
+      return error.error_number();
+    }
+    return 0;
+  };
+  EXPECT_EQ(number_of_failure(), ENOENT);
+  std::filesystem::create_symlink("store", path / "store");  // leads to itself
+  EXPECT_EQ(number_of_failure(), ELOOP);
+}
+
 TEST(SecondaryIndex, SchemasAreChecked) {
   EXPECT_THROW((TableSchema{.key = "a", .columns = {{.name = "a"}}}.check()), InvalidArgument);
   EXPECT_THROW((TableSchema{.key = "a", .columns = {{.name = ""}}}.check()), InvalidArgument);

@@ -72,10 +72,10 @@ class MembersFull : public FilterFull {
 ///
 /// Whatever a function throws, rows, counters and the map of stages agree afterwards. Functions
 /// that add or replace members have then changed nothing, and the filters that they were given are
-/// still there. Batches throw std::bad_alloc only before
-/// they change anything, except that empty stages may have been added; once some keys are in, the
-/// exception is MembersFull. If memory is short, they go member by member and key by key instead.
-/// An executor that throws costs speed, not keys (see Executor).
+/// still there (though one from a device may be on the host). Batches throw std::bad_alloc only
+/// before they change anything, except that empty stages may have been added; once some keys are
+/// in, the exception is MembersFull. If memory is short, they go member by member and key by key
+/// instead. An executor that throws costs speed, not keys (see Executor).
 class Bank : public BankBase {
  public:
   /// Makes a bank without members. Throws BackendUnavailable; InvalidArgument if the backend keeps
@@ -91,14 +91,17 @@ class Bank : public BankBase {
   /// full, its capacity grows by half (see reserve).
   std::uint32_t add_member(const BatchOptions& options = {});
   /// Adds a filter, for example a loaded one, as a member. It then belongs to the bank and uses the
-  /// bank's backend. A mapped filter can be queried but not changed. Throws Incompatible, naming
-  /// the difference, unless growth and seed are the bank's and every stage belongs to this growth
-  /// (merge may have added others). Cost: one pass over counters and rows of its stages.
+  /// bank's backend. A mapped filter can be queried but not changed, and what it maps must outlive
+  /// the member. Throws Incompatible, naming the difference, unless growth and seed are the bank's
+  /// and every stage belongs to this growth (merge may have added others). Cost: one pass over
+  /// counters and rows of its stages.
   std::uint32_t add_member(Filter&& filter, const BatchOptions& options = {});
   std::uint32_t add_member(const Filter& filter, const BatchOptions& options = {});  // a copy
   /// The same for several filters, in one pass over the rows of each stage. Adds all or none.
   /// Returns their numbers.
   std::vector<std::uint32_t> add_members(std::vector<Filter>&& filters,
+                                         const BatchOptions& options = {});
+  std::vector<std::uint32_t> add_members(const std::vector<Filter>& filters,  // copies
                                          const BatchOptions& options = {});
   /// Takes a member out and returns it, metadata included. The slots of its later stages become
   /// free. Cost: one pass over the rows of each of its stages.

@@ -63,6 +63,8 @@ class BloomBank : public BankBase {
   /// The same for several filters, in one pass over the rows of each stage. Adds all or none.
   std::vector<std::uint32_t> add_members(std::vector<BloomFilter>&& bits,
                                          const BatchOptions& options = {});
+  std::vector<std::uint32_t> add_members(const std::vector<BloomFilter>& bits,  // copies
+                                         const BatchOptions& options = {});
   /// Takes a member out. Cost: one pass over the rows of each of its stages.
   void remove_member(std::uint32_t member, const BatchOptions& options = {});
   /// Replaces a member by another filter. The mark set by ask_always is cleared. Throws as

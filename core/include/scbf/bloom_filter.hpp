@@ -111,6 +111,8 @@ class BloomFilter : public FilterBase {
   static BloomFilter load(const std::filesystem::path& path, const FilterOptions& options = {});
   /// For a file of counters, the same as load.
   static BloomFilter map(const std::filesystem::path& path, const FilterOptions& options = {});
+  /// As Filter's; of a file of counters, the bits are a copy, and the bytes need no longer be
+  /// there.
   static BloomFilter map(std::span<const std::byte> bytes, const FilterOptions& options = {});
   static BloomFilter read(const ByteSource& source, const FilterOptions& options = {});
 

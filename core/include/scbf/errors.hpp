@@ -51,9 +51,9 @@ class IoError : public Error {
   using Error::Error;
   IoError(const std::string& message, int error_number, const std::string& path)
       : Error(message), error_number_(error_number), path_(path) {}
-  /// The system's error number, such as ENOENT; 0 if it gave none.
+  /// An error number as the system's, such as ENOENT; 0 if none fits.
   int error_number() const noexcept { return error_number_; }
-  /// The file; empty if there is no error number.
+  /// The file or directory; empty if there is no error number.
   const std::string& path() const noexcept { return path_; }
 
  private:

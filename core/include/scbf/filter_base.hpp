@@ -212,10 +212,10 @@ class FilterBase {
   // ---- files: docs/file_format.md. Each filter has load, map and read -------------------------
 
   /// Writes atomically: temporary file in the same directory, fsync, rename, fsync of the
-  /// directory. An existing file is replaced as a whole or not at all, and keeps its permissions;
-  /// of a link, the file that it leads to. One that may not be written is refused. A process that
-  /// is killed meanwhile leaves a temporary file, .scbf-*.tmp. Pipes and devices are written as
-  /// they are. Throws IoError: the old file is still there, unless the error says that the new one
+  /// directory. An existing file is replaced as a whole or not at all, and keeps its permissions. A
+  /// link is followed. A file without write permission is refused. A process that is killed
+  /// meanwhile leaves a temporary file, .scbf-*.tmp. Pipes and devices are written as they are.
+  /// Throws IoError: the old file is still there, unless the error says that the new one
   /// is in place and only the directory could not be synced. Throws CorruptFile if the filter was
   /// mapped and its file then overwritten, so that its words cannot be those of a filter.
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;

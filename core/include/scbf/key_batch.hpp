@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "scbf/detail/not_a_key.hpp"
+
 namespace scbf {
 
 namespace detail {
@@ -173,5 +175,8 @@ class KeyBatch {
 /// The hash of one key, as filters of this seed take it: the XXH3-64 of its bytes.
 std::uint64_t hash_of(std::uint64_t key, std::uint64_t seed) noexcept;
 std::uint64_t hash_of(std::string_view key, std::uint64_t seed) noexcept;
+template <detail::NotAKey T>
+std::uint64_t hash_of(T, std::uint64_t) = delete;
+std::uint64_t hash_of(detail::Literals, std::uint64_t) = delete;
 
 }  // namespace scbf

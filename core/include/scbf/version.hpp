@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "scbf/detail/language.hpp"  // first
+
 #include <string_view>
 
 // Of these headers.

@@ -54,6 +54,11 @@ std::vector<std::uint32_t> Bank::add_members(std::vector<Filter>&& filters,
   return numbers;
 }
 
+std::vector<std::uint32_t> Bank::add_members(const std::vector<Filter>& filters,
+                                             const BatchOptions& options) {
+  return add_members(std::vector<Filter>(filters), options);
+}
+
 Filter Bank::remove_member(std::uint32_t member, const BatchOptions& options) {
   return FilterAccess::make(state_->remove(member, options));
 }

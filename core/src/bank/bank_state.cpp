@@ -113,6 +113,10 @@ void BankState::check(const FilterState& filter) {
   }
 }
 
+void BankState::bring_here(FilterState& filter) const {
+  if (filter.backend->memory() != backend->memory()) filter.move_to(*backend);
+}
+
 BankState::LaterStages::LaterStages(BankState& bank, std::vector<Stage*> stages,
                                     const BatchOptions& options)
     : dropped_{bank}, slots_(stages.size()) {
@@ -188,7 +192,7 @@ std::vector<std::uint32_t> BankState::add(std::span<FilterState* const> filters,
                                           const BatchOptions& options) {
   check_writable();
   for (const FilterState* const filter : filters) check(*filter);
-  for (FilterState* const filter : filters) filter->move_to(*backend);
+  for (FilterState* const filter : filters) bring_here(*filter);
   std::vector<std::uint32_t> numbers = first.free_slots(filters.size());
   add(filters, numbers, options);
   return numbers;
@@ -290,7 +294,7 @@ std::unique_ptr<FilterState> BankState::replace(std::uint32_t member, FilterStat
   const std::vector<StageSlot>& stages = at(member).stages;
   check_writable();
   check(filter);
-  filter.move_to(*backend);
+  bring_here(filter);
   auto gone = room_for(stages.size());
   FilterState* const one = &filter;
   Newcomers newcomer(*this, {&one, 1}, options);

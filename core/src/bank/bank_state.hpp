@@ -40,12 +40,13 @@ struct BankState {
   struct Stages {
     BankState& of;
     std::uint32_t member;
+    const BatchOptions& options;  ///< of what adds stages
 
     std::vector<StageSlot>& slots() const noexcept { return of.members[member].stages; }
     std::size_t size() const noexcept { return slots().size(); }
     const Growth& growth() const noexcept { return of.growth; }
     Stage& operator[](std::size_t i) const noexcept { return slots()[i].stage(); }
-    void add(std::uint32_t index) { of.add_stage(member, index); }
+    void add(std::uint32_t index) { of.add_stage(member, index, options); }
   };
 
   Growth growth;
@@ -91,14 +92,15 @@ struct BankState {
 
   /// Throws Incompatible unless the filter can be a member.
   void check(const FilterState& filter);
+  /// Copies a filter that is in another memory, such as a device's, into the bank's.
+  void bring_here(FilterState& filter) const;
   class LaterStages;
   class Newcomers;
   /// Makes filters the members with these numbers, which are free and ascend. The filters have been
-  /// checked and are on the bank's backend. Takes their stages; if it throws, nothing is changed.
+  /// checked and brought here. Takes their stages; if it throws, nothing is changed.
   void add(std::span<FilterState* const> filters, std::span<const std::uint32_t> numbers,
            const BatchOptions& options);
-  /// The same after checking them and moving them to the bank's backend. Returns their numbers. If
-  /// it throws, the filters are as they were, but perhaps on the bank's backend.
+  /// The same after checking them and bringing them here. Returns their numbers.
   std::vector<std::uint32_t> add(std::span<FilterState* const> filters,
                                  const BatchOptions& options);
   /// As Bank::remove_member and Bank::replace_member. With bits, what they return has no words.
@@ -131,7 +133,7 @@ struct BankState {
 
   /// A member, to be changed. Throws ReadOnly.
   Member& changeable(std::uint32_t member);
-  void add_stage(std::uint32_t member, std::uint32_t index);
+  void add_stage(std::uint32_t member, std::uint32_t index, const BatchOptions& options);
 
  private:
   std::unique_ptr<BankState> copy_as(Cell of_copy, const Backend& on) const;
@@ -142,15 +144,15 @@ struct BankState {
   bool same_bits(const BankState& other) const;
 };
 
-/// Later stages that are about to come into a bank. What can fail is done when this is made; the
-/// stages then have slots, and no owners. Levels that stay empty go with this object.
+/// Later stages that are about to come into a bank. The constructor does everything that can fail.
+/// The stages then have slots, but no owners. Levels that stay empty go with this object.
 class BankState::LaterStages {
  public:
   LaterStages(BankState& bank, std::vector<Stage*> stages, const BatchOptions& options);
   LaterStages(const LaterStages&) = delete;
   LaterStages& operator=(const LaterStages&) = delete;
 
-  /// Where they come, in their order.
+  /// Their slots, in the order of the stages.
   const std::vector<StageSlot>& slots() const noexcept { return slots_; }
   /// Moves the stages in. To be called once.
   void come_in(const BatchOptions& options) noexcept;
@@ -165,8 +167,8 @@ class BankState::LaterStages {
   std::vector<Level::Arrivals> arrivals_;
 };
 
-/// Filters that are about to become members. They have been checked and are on the bank's backend.
-/// What can fail is done when this is made, but for the slots of their first stages.
+/// Filters that are about to become members. They have been checked and brought here.
+/// The constructor does everything that can fail, except finding slots for the first stages.
 class BankState::Newcomers {
  public:
   Newcomers(BankState& bank, std::span<FilterState* const> filters, const BatchOptions& options);

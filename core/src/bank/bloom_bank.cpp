@@ -43,6 +43,11 @@ std::vector<std::uint32_t> BloomBank::add_members(std::vector<BloomFilter>&& bit
   return numbers;
 }
 
+std::vector<std::uint32_t> BloomBank::add_members(const std::vector<BloomFilter>& bits,
+                                                  const BatchOptions& options) {
+  return add_members(std::vector<BloomFilter>(bits), options);
+}
+
 void BloomBank::remove_member(std::uint32_t member, const BatchOptions& options) {
   state_->remove(member, options);
 }

@@ -153,7 +153,7 @@ class InsertionOfMany {
 
   /// Plans a member's keys of this round.
   void plan(Turn& turn) {
-    BankState::Stages stages{state_, turn.member};
+    BankState::Stages stages{state_, turn.member, options_};
     std::size_t stage = InsertStep::kNowhere;
     while (const auto rest = turn.rest(batches_)) {
       const std::size_t batch = turn.batches.front();
@@ -306,17 +306,17 @@ BankState::Member& BankState::changeable(std::uint32_t member) {
   for (const StageSlot& stage : at(member).stages) {
     if (!stage.stage().read_only()) continue;
     throw ReadOnly(fmt::format(
-        "member {} is mapped from a file, read-only: load the file to change it", member));
+        "member {} is mapped, read-only: copy it, or load the file, to change it", member));
   }
   return members[member];
 }
 
-void BankState::add_stage(std::uint32_t member, std::uint32_t index) {
+void BankState::add_stage(std::uint32_t member, std::uint32_t index, const BatchOptions& options) {
   std::vector<StageSlot>& stages = members[member].stages;
   stages.reserve(stages.size() + 1);
   Level& level = later_level(index);
   try {
-    const std::uint32_t slot = level.add({});
+    const std::uint32_t slot = level.add(options);
     level.own(slot, member);
     stages.push_back({&level, slot});
   } catch (...) {
@@ -352,7 +352,7 @@ RemoveReport Bank::remove(std::uint32_t member, const KeyBatch& keys,
       return at.level->change_one(what, at.slot, some, answers, how).changed;
     };
     return remove_all_or_nothing(
-        BankState::Stages{state, member}, keys, verdicts, options,
+        BankState::Stages{state, member, options}, keys, verdicts, options,
         [&](std::size_t s, const KeyBatch& some, std::span<std::uint8_t> answers,
             const BatchOptions& how) { return change(Change::remove, s, some, answers, how); },
         [&](std::size_t s, const KeyBatch& some) { change(Change::insert, s, some, {}, options); });

@@ -158,6 +158,7 @@ void Level::Arrivals::come_in(const BatchOptions& options) noexcept {
   there.resize(std::max<std::size_t>(there.size(), columns_.back().slot + std::size_t{1}));
   level_.rows.rebuild(*level_.kernels, level_.cell, columns_, options);
   for (std::size_t i = 0; i < stages_.size(); ++i) {
+    stages_[i]->use(*level_.backend);
     level_.keep_rows_only(*stages_[i]);
     there[columns_[i].slot] = std::move(*stages_[i]);
   }
@@ -176,6 +177,7 @@ void Level::adopt(std::uint32_t slot, Stage stage) {
 Stage Level::replace(std::uint32_t slot, Stage stage, const BatchOptions& options) noexcept {
   const MemberColumn other = {slot, std::as_const(stage).view().words};
   rows.rebuild(*kernels, cell, {&other, 1}, options);
+  stage.use(*backend);
   keep_rows_only(stage);
   std::swap(stage, at(slot));
   set_always(slot, false);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A level of a bank: the stages of one shape, each in a slot, and their rows. In a bank of bits the
-// rows are all that is kept of a stage's bits: it has no words. bank_state.hpp knows which member
-// owns a slot. The rows themselves are in member_rows.hpp, and their kernels behind
-// kit/row_kernels.hpp.
+// rows are all that is kept of a stage's bits: it has no words. A level records which member owns a
+// slot. The rows themselves are in member_rows.hpp, and their kernels behind kit/row_kernels.hpp.
 #pragma once
 
 #include <algorithm>
@@ -74,8 +73,8 @@ struct Level {
   }
   Stage& at(std::uint32_t slot) noexcept { return *stages[slot]; }
   const Stage& at(std::uint32_t slot) const noexcept { return *stages[slot]; }
-  /// The member that owns a stage, or kNoMember, in which case answers leave its bit out. Used in
-  /// later levels only; in the first level the slot is the member's number.
+  /// The member that owns a stage, or kNoMember, in which case answers leave its bit out. Nobody
+  /// asks this of the first level, where the slot is the member's number.
   std::uint32_t owner(std::uint32_t slot) const noexcept { return owners_[slot]; }
   void own(std::uint32_t slot, std::uint32_t member) noexcept { owners_[slot] = member; }
 
@@ -88,8 +87,8 @@ struct Level {
   std::uint32_t add(const BatchOptions& options);
   /// The n smallest slots that are free.
   std::vector<std::uint32_t> free_slots(std::size_t n) const;
-  /// Stages with counters or bits that are about to come in, in one pass over the rows. What can
-  /// fail is done when this is made, and changes no more than the room for slots.
+  /// Stages with counters or bits that are about to come in, in one pass over the rows. The
+  /// constructor does everything that can fail; what it changes is no more than the room for slots.
   class Arrivals {
    public:
     /// The slots are free and ascend. Throws std::bad_alloc; InvalidArgument if they are too many.

@@ -88,8 +88,9 @@ class Input {
   std::size_t read_source(std::span<std::byte> out) {
     if (source_ == nullptr) {
       const auto left = memory_.subspan(position_);
-      return std::ranges::copy(left.first(std::min(left.size(), out.size())), out.begin()).in -
-             left.begin();
+      const std::size_t n = std::min(left.size(), out.size());
+      std::copy_n(left.begin(), n, out.begin());
+      return n;
     }
     std::size_t got = 0;
     while (got < out.size()) {

@@ -142,8 +142,10 @@ std::unique_ptr<FilterState> load_filter(const std::filesystem::path& path,
 }
 
 /// Makes a filter of cells where they lie; map(offset, bytes) returns these bytes of the input.
+/// `instead`: what can be done with a filter that cannot be mapped.
 template <class Map>
-std::unique_ptr<FilterState> map_filter(Input& input, const Backend& backend, Cell cell, Map map) {
+std::unique_ptr<FilterState> map_filter(Input& input, const Backend& backend, Cell cell,
+                                        const char* instead, Map map) {
   FilterRead read =
       read_filter(input, backend, cell,
                   [&](Input& part, const StageHead& stage) -> std::unique_ptr<CounterStore> {
@@ -152,8 +154,8 @@ std::unique_ptr<FilterState> map_filter(Input& input, const Backend& backend, Ce
                       return read_bits_of_counters(part, stage, backend);
                     check_supports(backend, header.geometry.layout(), cell);
                     if (header.packed()) {
-                      throw IoError(fmt::format(
-                          "{}: cannot map: the payload is compressed; load it", part.name()));
+                      throw IoError(fmt::format("{}: cannot map: the payload is compressed; {} it",
+                                                part.name(), instead));
                     }
                     part.check_left(header.payload_bytes(), "the payload");
                     auto store = std::make_unique<HostMemory>(
@@ -176,9 +178,9 @@ std::unique_ptr<FilterState> map_filter(const std::filesystem::path& path,
   if (!file.input.bytes()) {
     throw IoError(fmt::format("{}: cannot map: not a regular file; load it", file.input.name()));
   }
-  return map_filter(file.input, backend, cell, [&](std::uint64_t offset, std::uint64_t bytes) {
-    return file.file.map(offset, bytes);
-  });
+  return map_filter(
+      file.input, backend, cell, "load",
+      [&](std::uint64_t offset, std::uint64_t bytes) { return file.file.map(offset, bytes); });
 }
 
 std::unique_ptr<FilterState> map_filter(std::span<const std::byte> bytes,
@@ -195,7 +197,7 @@ std::unique_ptr<FilterState> map_filter(std::span<const std::byte> bytes,
     throw InvalidArgument(fmt::format(
         "map: the memory begins {} bytes after a multiple of 64: align it, or read it", beyond));
   }
-  return map_filter(input, backend, cell, [&](std::uint64_t offset, std::uint64_t count) {
+  return map_filter(input, backend, cell, "read", [&](std::uint64_t offset, std::uint64_t count) {
     return HostMemory::borrow(bytes.subspan(offset, count));
   });
 }

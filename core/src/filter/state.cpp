@@ -18,7 +18,7 @@ namespace scbf {
 // ---- state --------------------------------------------------------------------------------------
 
 void FilterState::throw_read_only() {
-  throw ReadOnly("the filter is mapped from a file, read-only: load the file to change it");
+  throw ReadOnly("the filter is mapped, read-only: copy it, or load the file, to change it");
 }
 
 Stage FilterState::make_stage(std::uint32_t index) const {

@@ -10,7 +10,7 @@
 
 namespace scbf {
 
-/// For what may not start threads, being a small part of something else.
+/// For small parts of another operation, which must not start threads.
 inline constexpr BatchOptions kOnThisThread{.threads = 1, .path = Path::direct};
 
 /// Runs tasks in the calling thread's oneTBB arena (the default arena if it is in none).

@@ -28,7 +28,7 @@ namespace scbf {
 /// (docs/performance_notes.md, "Few keys").
 inline constexpr std::size_t kFewKeys = 16, kFewChanges = 4;
 static_assert(kFewChanges <= kFewKeys);
-/// And removals and counts in this many filters.
+/// Up to how many keys removals and counts in so many filters go key by key.
 constexpr std::size_t few_in(std::size_t filters) noexcept {
   return filters > 1 ? kFewKeys : kFewChanges;
 }

@@ -35,6 +35,7 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
 /// Whole huge pages where these add an eighth at most. Otherwise the end lies in small pages:
 /// thousands of members of a bank would waste a huge page each.
 std::uint64_t bytes_to_map(std::uint64_t bytes) {
+  if (bytes < kHugePage) return round_up(bytes, page_bytes());
   const std::uint64_t huge = round_up(bytes, kHugePage);
   return huge - bytes <= bytes / 8 ? huge : round_up(bytes, page_bytes());
 }

@@ -21,7 +21,7 @@ class HostMemory final : public CounterStore {
   /// is first touched, and nothing is reserved. Throws std::bad_alloc if there is no address space
   /// for it.
   static HostMemory sparse(std::uint64_t bytes);
-  /// Bytes of another owner, for reading, whose address is a multiple of 8.
+  /// Bytes of another owner, for reading, at a multiple of 64.
   static HostMemory borrow(std::span<const std::byte> bytes) noexcept;
   /// Maps `bytes` of an open file from `offset` (a multiple of 8) read-only. Throws IoError, which
   /// names the path. The caller has checked that the file is that long, and may close it

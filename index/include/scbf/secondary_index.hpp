@@ -221,7 +221,7 @@ using RowSource = std::function<bool(Row& row)>;
 /// acknowledged is lost. Once the disk can be written again, the same call can be repeated: the
 /// first write mends the store. If the process ends before that, a write that threw may be
 /// found after all. If memory for the filters is short, a write throws std::bad_alloc or
-/// MembersFull, and its rows are not written.
+/// MembersFull, and the rows of that atomic write are not there.
 class SecondaryIndex {
  public:
   /// Creates an index with one region, on server 0. The directory must be empty or not exist; it is
