@@ -54,9 +54,9 @@ void must_be_new(const std::string& folder, bool may_be_empty) {
   if (!fs::exists(fs::symlink_status(folder, failed))) return;
   const bool empty = fs::is_directory(folder, failed) && fs::is_empty(folder, failed) && !failed;
   if (empty && may_be_empty) return;
-  throw UsageError(
-      fmt::format("{}: it exists{}", in_quotes(folder),
-                  may_be_empty ? " and is no empty directory" : ": name a new directory"));
+  throw UsageError(fmt::format(
+      "{}: it exists{}", in_quotes(folder),
+      may_be_empty ? " and is no empty directory; name a new one" : ": name a new directory"));
 }
 
 void add_escapes_to(CommandLine& line, Escapes& escapes) {
@@ -83,6 +83,7 @@ Assignment parse_assignment(const TableSchema& schema, const std::string& text) 
 }
 
 void ListFile::add_to(CommandLine& line, const std::string& option, const std::string& help) {
+  name = option;
   line.option(option, "FILE", help + "; - is standard input", file);
   line.flag("--null", "In FILE: lines end in a zero byte, not in a newline",
             [this] { format.end = '\0'; });
@@ -92,7 +93,14 @@ void ListFile::add_to(CommandLine& line, const std::string& option, const std::s
             [this] { format.decode = format.check = false; });
 }
 
+void ListFile::check() const {
+  if (file.empty() && (format.end != '\n' || format.chomp_cr || !format.decode)) {
+    throw UsageError(fmt::format("--null, --chomp-cr and --raw go with {} FILE", name));
+  }
+}
+
 std::vector<std::string> keys_from(std::vector<std::string> words, const ListFile& list) {
+  list.check();
   if (words.empty() && list.file.empty()) {
     throw UsageError("no keys: give some, or --from-file FILE (- is standard input)");
   }

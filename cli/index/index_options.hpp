@@ -32,8 +32,7 @@ struct IndexTarget {
   SecondaryIndex open_read_only() const;
 };
 
-/// Throws UsageError if something is there already that a new directory would not replace;
-/// `may_be_empty`: an empty directory may be there.
+/// Throws UsageError if `folder` exists. With `may_be_empty`, an empty directory is accepted.
 void must_be_new(const std::string& folder, bool may_be_empty);
 
 /// Adds --no-escapes, for reading TSV.
@@ -48,14 +47,17 @@ Assignment parse_assignment(const TableSchema& schema, const std::string& text);
 
 /// A file of keys or values, one a line, and how they are written there.
 struct ListFile {
+  std::string name;  ///< of the option
   std::string file;  ///< "-": standard input; empty: none
   KeyFormat format = {.only_lines = true};
 
   /// Adds the option that names the file, and those that say how it is written.
   void add_to(CommandLine& line, const std::string& option, const std::string& help);
+  /// Throws UsageError if options say how a file is written, and there is none.
+  void check() const;
 };
-/// Returns `words`, then the lines of the file. Throws UsageError if there is no key at all, and
-/// IoError.
+/// Returns `words`, then the lines of the file. Throws UsageError if there is no key at all, or as
+/// ListFile::check does, and IoError.
 std::vector<std::string> keys_from(std::vector<std::string> words, const ListFile& list);
 
 }  // namespace scbf::cli

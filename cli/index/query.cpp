@@ -323,6 +323,7 @@ Examples:
   scbf index query packages.index --batch maintainers.txt --column maintainer --keys)");
   return [options] {
     if (!options->batch.file.empty()) return query_batch(*options);
+    options->batch.check();
     if (!options->column.empty()) throw UsageError("--column goes with --batch FILE");
     if (options->conditions.empty()) throw UsageError("no COL=VALUE to ask for");
     return query_once(*options);

@@ -119,7 +119,7 @@ class Create(IndexTest):
         os.symlink("nowhere", self.path("link"))
         for name in ("i", "file", "link"):
             self.refused("index", "create", name, "--key", "k", "--columns", "a",
-                         mentions=[f"'{name}': it exists and is no empty directory"])
+                         mentions=[f"'{name}': it exists and is no empty directory; name a new one\n"])
         os.mkdir(self.path("folder"))
         self.create(name="folder")
         self.assertEqual(self.scbf_json("index", "stats", "i")["key"], "id")
@@ -167,6 +167,11 @@ class Rows(IndexTest):
         self.assertEqual(len(self.rows("get", "i", "--from-file", "crlf", "--chomp-cr")), 2)
         self.assertEqual(self.rows("get", "i", "--from-file", "-", "--null", "--names",
                                    stdin=b"id-000003\0id-000005\0")[1][0], "id-000003")
+        for option in ("--null", "--chomp-cr", "--raw"):
+            for words, with_file in ((["get", "i", "x"], "--from-file"), (["delete", "i", "x"], "--from-file"),
+                                     (["query", "i", "town=town-0"], "--batch")):
+                self.refused("index", *words, option,
+                             mentions=[f"--null, --chomp-cr and --raw go with {with_file} FILE\n"])
         self.build("f.scbf", [b"id-000003"])
         self.write("zeros", b"id-000003\0id-000005\n")
         self.write("utf-16", "id-000003\n".encode("utf-16"))
