@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "filter_source.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -41,10 +42,10 @@ std::string no_filter(const std::string& file, std::string_view first) {
   if (program.empty()) return fmt::format("{}: {}", display_name(file), kNoFilter);
   return is_standard_input(file)
              ? fmt::format(
-                   "{}: compressed by {}, and a filter is read as it is: pipe it through {} -dc",
+                   "{}: compressed by {}; filters are not decompressed: pipe it through {} -dc",
                    display_name(file), program, program)
              : fmt::format(
-                   "{}: compressed by {}, and a filter is read as it is: {} -dc {} | scbf … -",
+                   "{}: compressed by {}; filters are not decompressed: {} -dc {} | scbf … -",
                    display_name(file), program, program, in_quotes(file));
 }
 
@@ -60,6 +61,12 @@ std::string_view beginning_of(ByteInput& in, const std::string& file) {
 }  // namespace
 
 std::string filter_path(const std::string& file) { return file == "-" ? "/dev/stdin" : file; }
+
+bool can_be_opened(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
 
 bool is_regular_file(const std::string& path) {
   std::error_code ignored;

@@ -18,6 +18,7 @@ namespace scbf::cli {
 
 /// The path of a filter that may be "-".
 std::string filter_path(const std::string& file);
+bool can_be_opened(const std::string& path);
 bool is_regular_file(const std::string& path);
 /// Is this a regular file with a bank?
 bool is_bank_file(const std::string& path);
@@ -25,7 +26,7 @@ bool is_bank_file(const std::string& path);
 /// A message of the library in the words of the command. `called` is what the library calls `file`.
 std::string in_our_words(std::string_view message, std::string_view called,
                          const std::string& file);
-/// Calls use(), and puts into our words what it throws: CorruptFile or Incompatible.
+/// Calls use(), and puts into our words what it throws: CorruptFile, Incompatible or IoError.
 template <class Use>
 auto as_named(const std::string& file, std::string_view called, Use use) {
   try {
@@ -34,6 +35,8 @@ auto as_named(const std::string& file, std::string_view called, Use use) {
     throw CorruptFile(in_our_words(error.what(), called, file));
   } catch (const Incompatible& error) {
     throw Incompatible(in_our_words(error.what(), called, file));
+  } catch (const IoError& error) {
+    throw IoError(in_our_words(error.what(), called, file), error.error_number(), error.path());
   }
 }
 
@@ -93,5 +96,14 @@ class Rereadable {
   std::string name_, path_;
   std::unique_ptr<std::FILE, Close> copy_;
 };
+
+/// Calls use(path) for what is read once, from its beginning, by a function that opens a path.
+/// Standard input that cannot be opened, such as a socket, is copied.
+template <class Use>
+auto with_path_of(const std::string& file, Use use) {
+  const std::string path = filter_path(file);
+  if (path != file && !can_be_opened(path)) return Rereadable(file).with_path(use);
+  return as_named(file, in_quotes(path), [&] { return use(path); });
+}
 
 }  // namespace scbf::cli

@@ -309,8 +309,7 @@ void show(const InfoOptions& options, const std::string& path) {
 
 int info(const InfoOptions& options) {
   if (options.header_only) {
-    const std::string path = filter_path(options.file);
-    as_named(options.file, in_quotes(path), [&] { show(options, path); });
+    with_path_of(options.file, [&](const std::string& path) { show(options, path); });
     return kOk;
   }
   const Rereadable file(options.file);
@@ -354,9 +353,8 @@ int verify(const VerifyOptions& options) {
       note(error.what());
     };
     try {
-      const std::string path = filter_path(file);
       const AnyFileInfo any =
-          as_named(file, in_quotes(path), [&] { return verify_any_file(path); });
+          with_path_of(file, [](const std::string& path) { return verify_any_file(path); });
       text += fmt::format("{}: ok, {}\n", file,
                           std::visit([&](const auto& info) { return verified(info, one); }, any));
     } catch (const CorruptFile& error) {

@@ -4,6 +4,7 @@
 import os
 import resource
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -360,6 +361,20 @@ class Pipes(CommandTest):
         for verb in (["info", "-"], ["project", "-", "-o", "-"], ["insert", "-", "-o", "-", "keys"]):
             self.scbf(*verb, stdin=self.read("f.scbf") + b"x", code=CORRUPT)
             self.assertIn("bytes follow its end", self.err)
+
+    def test_a_socket(self):
+        self.scbf("bank", "-o", "b.bank", "keys")
+        for name in ("f.scbf", "b.bank"):
+            for arguments in (["verify", "-"], ["info", "-"], ["info", "-", "--header"]):
+                with self.subTest(name=name, arguments=arguments):
+                    ours, theirs = socket.socketpair()
+                    with ours, theirs:
+                        process = self.start(*arguments, stdin=theirs, stdout=subprocess.PIPE)
+                        ours.sendall(self.read(name))
+                        ours.shutdown(socket.SHUT_WR)
+                        out = process.communicate(timeout=30)[0]
+                    self.assertEqual(process.returncode, OK)
+                    self.assertEqual(out, self.scbf(*arguments, stdin=self.read(name)))
 
     def test_banks_and_filters_are_projected(self):
         self.scbf("bank", "-o", "b.bank", "keys")
