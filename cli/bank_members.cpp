@@ -103,7 +103,7 @@ Members<OneFilter> members_of_filters(const BankVerbOptions& options, std::vecto
   const std::vector<std::string>& inputs = options.keys.inputs;
   Members<OneFilter> members;
   std::string shaped_by = options.to, noted_by = options.to;
-  bool mixed = false;
+  bool mixed = false, any_kind = false, some_kind = false;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::string& input = inputs[i];
     OneFilter* const of_this_kind = std::get_if<OneFilter>(&opened[i]);
@@ -139,6 +139,8 @@ Members<OneFilter> members_of_filters(const BankVerbOptions& options, std::vecto
       noted_by = input;
     }
     mixed |= notes.kind && shape->notes.kind && *notes.kind != *shape->notes.kind;
+    some_kind |= notes.kind || shape->notes.kind;
+    any_kind |= !notes.kind && filter.keys_inserted() > 0;
     const std::uint64_t keys = keys_left(filter.keys_inserted(), filter.keys_removed());
     members.read.keys += keys;
     members.largest = std::max(members.largest, keys);
@@ -149,9 +151,9 @@ Members<OneFilter> members_of_filters(const BankVerbOptions& options, std::vecto
     }
     members.filters.push_back(std::move(filter));
   }
-  if (mixed) {
+  if (mixed || (any_kind && some_kind)) {
     shape->notes.kind.reset();
-    note_both_kinds("members have", "find");
+    note_both_kinds(mixed ? "members have" : "members may have", "find");
   }
   members.read.kind = shape->notes.kind.value_or(KeyKind::lines);
   return members;

@@ -116,6 +116,26 @@ std::optional<FileInfo> info_to_map(const std::string& path, Opening opening) {
   return info;
 }
 
+/// The bytes of a filter's counters or bits.
+std::uint64_t bytes_of(const FileInfo& info) {
+  std::uint64_t bytes = 0;
+  for (const StageFileInfo& stage : info.stages) bytes += stage.shape.geometry.bytes();
+  return bytes;
+}
+
+/// Throws IoError if these parts of a file ("its counters") do not fit in memory.
+void check_memory(const std::string& file, std::string_view parts, std::uint64_t bytes) {
+  const std::uint64_t most = memory_to_spare();
+  if (bytes <= most) return;
+  throw IoError(fmt::format("{}: {} take {}, and {} are free", display_name(file), parts,
+                            human_bytes(bytes), human_bytes(most)));
+}
+
+/// Does this backend keep counters in the memory of the host?
+bool is_on_host(const std::string& backend) {
+  return find_backend(backend).memory() == kHostMemory;
+}
+
 /// Calls load(). Too little memory becomes an error that says for which file, and how much.
 template <class Load>
 auto load_from(const std::string& file, const std::string& path, Load load) {
@@ -123,13 +143,8 @@ auto load_from(const std::string& file, const std::string& path, Load load) {
     return load();
   } catch (const std::bad_alloc&) {
     std::string size = "the filter";
-    if (is_regular_file(path)) {  // anything else cannot be read twice
-      std::uint64_t bytes = 0;
-      for (const StageFileInfo& stage : read_file_info(path).stages) {
-        bytes += stage.shape.geometry.bytes();
-      }
-      size = human_bytes(bytes);
-    }
+    // (Anything else cannot be read twice.)
+    if (is_regular_file(path)) size = human_bytes(bytes_of(read_file_info(path)));
     throw IoError(fmt::format("{}: no memory for {}", display_name(file), size));
   }
 }
@@ -172,6 +187,9 @@ Changeable open_for_changes(const Rereadable& source, const RunOptions& run) {
       throw Incompatible(fmt::format("{}: a delta, from epoch {} to {}: 'scbf apply' applies it",
                                      display_name(file), info.since.number, info.epoch.number));
     }
+    if (is_on_host(run.backend)) {
+      check_memory(file, info.cell() == Cell::bit ? "its bits" : "its counters", bytes_of(info));
+    }
     return load_from(file, path, [&]() -> Changeable {
       if (info.cell() == Cell::bit) return {BloomFilter::load(path, options), info.compressed};
       return {Filter::load(path, options), info.compressed};
@@ -186,16 +204,14 @@ Filter counters_of(Changeable opened, const std::string& file, const char* canno
 
 namespace {
 
-/// Calls load(), which loads the bank that in messages is `file`. Its headers, if they have been
-/// read, say how large it is.
+/// Calls load(), which loads the bank that in messages is `file`, and besides its rows so many
+/// bytes of counters. Its headers, if they have been read, say how large the rows are.
 template <class Load>
-auto load_bank(const std::string& file, const std::optional<BankFileInfo>& info, Load load) {
+auto load_bank(const std::string& file, const std::optional<BankFileInfo>& info,
+               std::uint64_t counters, Load load) {
   const std::uint64_t rows = info ? info->row_bytes : 0;
-  const std::uint64_t most = memory_to_spare();
-  if (rows > most) {
-    throw IoError(fmt::format("{}: its rows of bits take {}, and {} are free", display_name(file),
-                              human_bytes(rows), human_bytes(most)));
-  }
+  check_memory(file, counters > 0 ? "its counters and rows of bits" : "its rows of bits",
+               rows + counters);
   try {
     return load();
   } catch (const std::bad_alloc&) {
@@ -230,7 +246,7 @@ BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, 
       }
       info = info_of_bank(file, path);
     }
-    return load_bank(file, info, [&] { return load_as<BloomBank>(file, options); });
+    return load_bank(file, info, 0, [&] { return load_as<BloomBank>(file, options); });
   });
 }
 
@@ -239,7 +255,11 @@ OpenedBank open_bank_for_changes(const Rereadable& source, const RunOptions& run
   return source.with_path([&](const std::string& path) {
     const BankFileInfo info = info_of_bank(file, path);
     const BankOptions options{.backend = run.backend};
-    return load_bank(file, info, [&]() -> OpenedBank {
+    std::uint64_t counters = 0;
+    if (info.cell == Cell::counter && is_on_host(run.backend)) {
+      for (const MemberFileInfo& member : info.members) counters += bytes_of(member.filter);
+    }
+    return load_bank(file, info, counters, [&]() -> OpenedBank {
       if (info.cell == Cell::bit) return {BloomBank::load(path, options), info.compressed};
       return {Bank::load(path, options), info.compressed};
     });
@@ -278,7 +298,8 @@ Destination changed_filter(const std::string& file, const std::string& out,
   }
   if (out.empty()) {  // opening it says whether it is a filter
     rules.replace = Destination::Rules::Replace::anything;
-    if (rules.way_out.empty()) rules.way_out = "use -o OUT";
+  } else {
+    rules.way_out.clear();
   }
   Destination to = out.empty() ? Destination(in_quotes(file), file, rules)
                                : Destination("-o " + in_quotes(out), out, rules);
@@ -392,6 +413,14 @@ void describe_fill(Json& json, const StageStatistics& statistics) {
   describe_counted(json, statistics);
 }
 
+namespace {
+
+/// A rate this many times the one that was planned is clearly above it. (What the fill says is an
+/// estimate.)
+constexpr double kClearly = 1.25;
+
+}  // namespace
+
 void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics,
                       const char* way_out) {
   std::uint64_t stuck = 0;
@@ -407,8 +436,7 @@ void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statis
         counted(stuck, "counter")));
   }
   if (!notes.capacity || keys <= *notes.capacity) return;
-  // Repeated keys take no room, and what the fill says is an estimate.
-  constexpr double kClearly = 1.25;
+  // (Repeated keys take no room.)
   const double estimated_fpr = statistics.estimated_fpr;
   if (notes.fpr && estimated_fpr <= kClearly * *notes.fpr) return;
   const std::string rate =
@@ -443,15 +471,20 @@ void check_rate(const FilterBase& filter, double most, const Refusal& refusal) {
         geometry, keys_for_fill(filter.fill(), static_cast<double>(geometry.counters_per_slice())));
   }
   if (rate <= most) return;
-  // A larger filter for such a rate would be no better. (A low limit is meant as it is.)
-  const bool as_planned = refusal.planned && *refusal.planned > most && most >= kMostFpr;
+  std::string way_out = refusal.way_out;
+  // No filter for such a rate is below the limit. (A low limit is meant as it is.)
+  if (refusal.planned && *refusal.planned > most && most >= kMostFpr) {
+    const auto in_percent = [](double p) { return fmt::format("{:.0f}%", std::ceil(100 * p)); };
+    way_out = rate <= kClearly * *refusal.planned
+                  ? fmt::format("{} was planned; --max-fpr {} accepts the filter",
+                                percent(*refusal.planned), in_percent(rate))
+                  : fmt::format("{}, with --max-fpr {}", way_out, in_percent(*refusal.planned));
+  }
   throw Incompatible(fmt::format(
       "{}: with {}, its false-positive rate would be {} {}, and --max-fpr allows {}: {}; {}",
       refusal.name, counted(keys_left(filter.keys_inserted(), filter.keys_removed()), "key"),
       filter.stages() == 1 ? "about" : "up to", percent(rate), percent(most), refusal.outcome,
-      as_planned ? fmt::format("it was planned for {}, and --max-fpr {:.0f}% takes it",
-                               percent(*refusal.planned), std::ceil(100 * rate))
-                 : refusal.way_out));
+      way_out));
 }
 
 std::string full_text(const Refusal& refusal, std::string_view reason, std::uint64_t fitted) {

@@ -96,7 +96,8 @@ void check_kinds(const FilterNotes& notes, const std::string& file, const Filter
 
 /// Where a verb that changes a filter writes it: to `out`, or, if that is empty, in place of
 /// `file`, which must then be a file. To be called before the filter is opened: if `file` is
-/// replaced, waits until no other command changes it (FileLock).
+/// replaced, waits until no other command changes it (FileLock). Without `out`, `rules` must have a
+/// way out.
 Destination changed_filter(const std::string& file, const std::string& out,
                            Destination::Rules rules);
 struct Saved {

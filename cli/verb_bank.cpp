@@ -224,7 +224,8 @@ int bank(const BankVerbOptions& options) {
   const Destination::Rules rules{.replace = Destination::Rules::Replace::banks,
                                  .force = options.keys.force,
                                  .json = options.run.json,
-                                 .inputs = inputs};
+                                 .inputs = inputs,
+                                 .way_out = changes ? "FILE must be another file" : ""};
   if (changes) inputs.insert(inputs.begin(), options.to);
   check_inputs(inputs);
   const Destination to = changes ? changed_filter(options.to, options.out, rules)
@@ -297,8 +298,8 @@ Run set_up_bank(CommandLine& line) {
   line.footer(
       R"(Each FILE becomes a member: a filter of its keys, named after it. 'scbf find' asks all members at once, at a
 cost that hardly depends on their number. A key that is in none of N files is still reported for N times P of
-them, on average. Filters of bits make a bank of bits, for readers; 'scbf apply --member' keeps its members up to date.
-If a member's rate ends above --max-fpr, nothing is written and the exit code is 4.
+them, on average. Filters of bits make a bank of bits, for readers; 'scbf apply --member' keeps its members
+up to date. If a member's rate ends above --max-fpr, nothing is written and the exit code is 4.
 
 Examples:
   scbf bank --fpr 0.1% -o logs.bank logs/*.txt.gz

@@ -51,8 +51,11 @@ struct ChangeOptions {
 /// Where the result goes, checked before any work is done.
 Destination destination_of(const ChangeOptions& o) {
   std::vector<std::string> inputs = o.keys.sources();
-  Destination to =
-      changed_filter(o.file, o.out, {.force = o.keys.force, .json = o.run.json, .inputs = inputs});
+  Destination to = changed_filter(o.file, o.out,
+                                  {.force = o.keys.force,
+                                   .json = o.run.json,
+                                   .inputs = inputs,
+                                   .way_out = "INPUT must be a file of keys"});
   inputs.insert(inputs.begin(), o.file);
   check_inputs(inputs);
   return to;

@@ -66,8 +66,9 @@ struct Combining {
   Combining(const CombineOptions& o, bool merges)
       : options(o),
         adds(merges),
-        to(changed_filter(o.file, o.out,
-                          {.force = o.force, .json = o.run.json, .inputs = o.others})) {
+        to(changed_filter(
+            o.file, o.out,
+            {.force = o.force, .json = o.run.json, .inputs = o.others, .way_out = "use -o OUT"})) {
     std::vector<std::string> inputs = o.others;
     inputs.insert(inputs.begin(), o.file);
     check_inputs(inputs);
@@ -89,15 +90,21 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
   const Epoch before = epoch_of(filter);
   const std::optional<KeyKind> noted = read_notes(filter.metadata()).kind;
   std::optional<KeyKind> kind = noted;
-  bool both_kinds = false;
+  bool both_kinds = false, perhaps_both = false, unnoted = false;
   for (const std::string& name : options.others) {
     // Loaded, not mapped: only a verified filter may be added to another.
     const auto other = open_other<OneFilter>(name, options.run);
     const FilterNotes notes = read_notes(other.metadata());
     check_kinds(read_notes(filter.metadata()), options.file, notes, name, options.force);
-    if (combining.adds && kind && notes.kind && *kind != *notes.kind && other.keys_inserted() > 0) {
-      both_kinds |= filter.keys_inserted() > 0;
-      kind = notes.kind;
+    if (combining.adds && kind && other.keys_inserted() > 0) {
+      const bool had_keys = filter.keys_inserted() > 0;
+      if (!notes.kind) {
+        unnoted = true;
+        perhaps_both |= had_keys;
+      } else if (*notes.kind != *kind) {
+        both_kinds |= had_keys;
+        kind = notes.kind;
+      }
     }
     try {
       combine(filter, other, report);
@@ -106,7 +113,7 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
                                      display_name(name), error.what()));
     }
   }
-  if (both_kinds) kind.reset();
+  if (both_kinds || unnoted) kind.reset();
   if (kind != noted) filter.set_metadata(with_kind(filter.metadata(), kind));
   // A difference only becomes emptier.
   if (combining.adds) {
@@ -133,7 +140,9 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
                           counted(options.others.size(), "filter"), counted(keys, "key"),
                           percent(statistics.fill), grouped(statistics.saturated)));
   }
-  if (both_kinds) note_both_kinds("the filter holds", "query");
+  if (both_kinds || perhaps_both) {
+    note_both_kinds(both_kinds ? "the filter holds" : "the filter may hold", "query");
+  }
   warn_if_too_full(keys, read_notes(filter.metadata()), statistics);
   note_end_of(before, filter, options.file);
   return kOk;
@@ -178,8 +187,8 @@ Run set_up_merge(CommandLine& line) {
       R"(Filters can be merged if layout, geometry and seed are equal: build them with the same --capacity,
 --fpr and --seed. Filters that grow need only equal seeds; stages that cannot be merged are appended.
 FILE may hold bits ('scbf project'); then the bits of all others are added, whatever these hold.
-If filters cannot be merged, or the rate ends above --max-fpr, nothing is written and the exit code is 4. Commands that change the same file run
-one after another.
+If filters cannot be merged, or the rate ends above --max-fpr, nothing is written and the exit code is 4.
+Commands that change the same file run one after another.
 
 Examples:
   scbf merge monday.scbf tuesday.scbf wednesday.scbf -o week.scbf
@@ -192,7 +201,8 @@ Run set_up_subtract(CommandLine& line) {
   options->add_to(line);
   line.footer(
       R"(Undoes merge, except where counters are saturated; their number is reported. A filter
-that FILE does not contain is refused with exit code 4. Commands that change the same file run one after another.
+that FILE does not contain is refused with exit code 4. Commands that change the same file run one
+after another.
 
 Examples:
   scbf subtract week.scbf monday.scbf

@@ -180,9 +180,10 @@ void apply_to_filter(const ApplyOptions& options, const Rereadable& source, cons
 void apply_to_member(const ApplyOptions& options, const Rereadable& source, const Destination& to) {
   source.with_path([&](const std::string& path) {
     if (is_bank_file(path)) return;
-    read_file_info(path);  // throws if it is no filter, either
-    throw Incompatible(
-        fmt::format("{}: a filter, and no bank: leave --member out", display_name(options.file)));
+    const bool is_delta = read_file_info(path).is_delta;  // throws if it is no filter, either
+    throw Incompatible(fmt::format("{}: {}", display_name(options.file),
+                                   is_delta ? "a delta: 'scbf apply' applies it"
+                                            : "a filter, and no bank: leave --member out"));
   });
   OpenedBank opened = open_bank_for_changes(source, {});
   auto* const bank = std::get_if<BloomBank>(&opened.bank);
@@ -215,7 +216,8 @@ int apply(const ApplyOptions& options) {
                      {.replace = options.member ? Replace::banks : Replace::filters,
                       .force = options.force,
                       .json = options.json,
-                      .inputs = options.deltas});
+                      .inputs = options.deltas,
+                      .way_out = "DELTA must be another file"});
   std::vector<std::string> inputs = options.deltas;
   inputs.insert(inputs.begin(), options.file);
   check_inputs(inputs);
@@ -251,11 +253,11 @@ Run set_up_delta(CommandLine& line) {
             options->force);
   line.flag("--json", "Print a report as JSON", options->json);
   line.footer(
-      R"(Writes what changed between the bits in PUBLISHED, which 'scbf project' or 'scbf build --bits' made at first, and those
-of FILTER, and makes PUBLISHED the bits of FILTER. Each call is an epoch, and its delta applies to the bits
-of the epoch before. The first delta has all bits; so has any other for which that is shorter. A copy of PUBLISHED serves a reader
-who has lost a delta. Any other verb that changes PUBLISHED ends its epochs: readers then begin anew. Commands
-that change the same file run one after another.
+      R"(Writes what changed between the bits in PUBLISHED, which 'scbf project' or 'scbf build --bits' made at
+first, and those of FILTER, and makes PUBLISHED the bits of FILTER. Each call is an epoch, and its delta
+applies to the bits of the epoch before. The first delta has all bits; so has any other for which that is
+shorter. A copy of PUBLISHED serves a reader who has lost a delta. Any other verb that changes PUBLISHED ends
+its epochs: readers then begin anew. Commands that change the same file run one after another.
 
 Examples:
   scbf delta published.scbf words.scbf -o 1.delta
@@ -279,7 +281,9 @@ Run set_up_apply(CommandLine& line) {
       "--member", "NAME",
       "FILE is a bank of bits, whose member of this name (without a name: its number) changes",
       [o = options.get()](const std::string& name) { o->member = name; });
-  line.flag("--force", "Replace OUT even if it is no filter, or with --member no bank",
+  line.flag("--force",
+            "Replace OUT whatever it holds; by default only a filter is replaced (with --member: "
+            "only a bank)",
             options->force);
   add_compress_to(line, options->compress);
   line.flag("--json", "Print a report as JSON", options->json);

@@ -87,15 +87,17 @@ Run set_up_project(CommandLine& line) {
               "The bits; replaced as a whole; - is standard output, and the report then "
               "goes to standard error",
               options->out, CommandLine::Need::required);
-  line.flag("--force", "Replace OUT even if it holds no filter, or, of a bank, no bank",
+  line.flag("--force",
+            "Replace OUT whatever it holds; by default only a filter is replaced (where FILE is a "
+            "bank: only a bank)",
             options->force);
   add_compress_to(line, options->compress);
   line.flag("--json", "Print a report as JSON", options->json);
   line.footer(
       R"(Keeps one bit of each counter: is it 0? 'scbf query' gives the same answers, from a quarter of the
-memory and of the file (in layout ranked, from about a half to seven eighths). Keys cannot be removed or counted
-there: keep FILE for that. FILE is verified, and read in memory for the bits only. Of a bank likewise: 'scbf find'
-gives the same answers, and maps OUT unless it is compressed.
+memory and of the file (in layout ranked, from about a half to seven eighths). Keys cannot be removed or
+counted there: keep FILE for that. FILE is verified, and read in memory for the bits only. Of a bank likewise:
+'scbf find' gives the same answers, and maps OUT unless it is compressed.
 
 Examples:
   scbf project words.scbf -o words_bits.scbf

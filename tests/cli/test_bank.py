@@ -314,7 +314,9 @@ class Banks(CommandTest):
                                       (["r.bank", *reversed(both)], "member 'paris' of 'r.bank' and 'paris.3'", CORRUPT),
                                       (["r.bank", "tokyo.scbf"], "no delta", CORRUPT),
                                       (["b.bank", "paris.2"], "a bank of counters: 'scbf project'", CORRUPT),
-                                      (["paris", "paris.2"], "'paris': a filter, and no bank: leave --member out", CORRUPT)):
+                                      (["paris", "paris.2"], "'paris': a filter, and no bank: leave --member out", CORRUPT),
+                                      (["paris.2", "paris.3", "paris.3", "-o", "z"],
+                                       "'paris.2': a delta: 'scbf apply' applies it", CORRUPT)):
             self.refused("apply", "--member", "paris", *arguments, code=code, mentions=[said])
         self.refused("apply", "--member", "tokyo", "r.bank", "paris.2", code=CORRUPT, mentions=["history"])
         self.refused("apply", "--member", "rome", "r.bank", "paris.2",

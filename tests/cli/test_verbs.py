@@ -290,7 +290,7 @@ class InsertAndRemove(CommandTest):
     def test_the_way_out_where_a_high_rate_was_planned(self):
         self.write("keys", lines(words(1000)))
         def way_out():
-            return re.search(r"it was planned for 60 %, and --max-fpr ([0-9]+%) takes it", self.err)[1]
+            return re.search(r"60 % was planned; --max-fpr ([0-9]+%) accepts the filter", self.err)[1]
         build = ["build", "--fpr", "60%", "keys", "-o", "f.scbf"]
         self.scbf(*build, code=CORRUPT)
         self.scbf(*build, "--max-fpr", way_out())
@@ -301,6 +301,10 @@ class InsertAndRemove(CommandTest):
                        ["bank", "--filters", "-o", "b.bank", "g.scbf"]):
             self.scbf(*change, code=CORRUPT)
             self.scbf(*change, "--max-fpr", way_out())
+        # A filter that is too small for such a rate, too.
+        small = ["build", "--fpr", "60%", "keys", "-o", "f.scbf", "--capacity"]
+        self.refused(*small, 200, code=CORRUPT, mentions=["build a larger filter", ", with --max-fpr 60%\n"])
+        self.scbf(*small, 1100, "--max-fpr", "60%")
 
     def test_a_full_filter_says_how_much_fitted(self):
         fixed = ("--scalable", "--policy", "fixed", "--memory", "8kB", "--stage-fpr", "1%", "--fpr", "3%")
@@ -368,9 +372,17 @@ class MergeAndSubtract(CommandTest):
                          mentions=["scbf: 'a.scbf': it is also the input './a.scbf'; use -o OUT\n"])
             self.refused(verb, "b.scbf", "a.scbf", "-o", "a.scbf",
                          mentions=["scbf: -o 'a.scbf': it is also the input 'a.scbf'; write to another file\n"])
-        self.refused("insert", "a.scbf", "a.scbf", mentions=["'a.scbf': it is also the input 'a.scbf'; use -o OUT"])
+        for verb in ("insert", "remove"):
+            self.refused(verb, "a.scbf", "a.scbf",
+                         mentions=["'a.scbf': it is also the input 'a.scbf'; INPUT must be a file of keys\n"])
+        self.write("keys", b"a\n")
+        self.refused("insert", "a.scbf", "keys", "-o", "keys",
+                     mentions=["-o 'keys': it is also the input 'keys'; write to another file\n"])
+        self.scbf("bank", "-o", "bank", "keys")
+        self.refused("bank", "--to", "bank", "bank",
+                     mentions=["'bank': it is also the input 'bank'; FILE must be another file\n"])
         self.scbf("project", "a.scbf", "-o", "bits")
-        self.refused("apply", "bits", "bits", mentions=["'bits': it is also the input 'bits'; use -o OUT"])
+        self.refused("apply", "bits", "bits", mentions=["'bits': it is also the input 'bits'; DELTA must be another file\n"])
         self.refused("delta", "bits", "bits", "-o", "d",
                      mentions=["'bits': it is also the input 'bits'; FILTER must be another file"])
 
@@ -434,6 +446,24 @@ class MergeAndSubtract(CommandTest):
                 self.assertEqual(self.scbf("query", "both.scbf", "--keys", "decimal", stdin=b"101\n"), b"101\n")
                 self.assertEqual(self.scbf("query", "both.scbf", "--keys", "lines", stdin=b"a-1\n"), b"a-1\n")
                 self.assertEqual(self.err, "")
+        # Keys of a filter that notes no kind may be of either.
+        for into, other in (("a.scbf", "both.scbf"), ("n.scbf", "both.scbf")):
+            self.scbf("merge", into, other, "-o", "x.scbf")
+            self.assertEqual(self.err, f"scbf: {said}".replace("holds", "may hold"))
+            self.assertNotIn("keys", self.scbf_json("info", "x.scbf")["metadata"])
+        self.scbf("merge", "a.scbf", "both.scbf", "n.scbf", "--force", "-o", "x.scbf")
+        self.assertEqual(self.err, f"scbf: {said}")
+        self.scbf("merge", "none.scbf", "both.scbf", "-o", "x.scbf")
+        self.assertNotIn("keys", self.scbf_json("info", "x.scbf")["metadata"])
+        for members in (["both.scbf", "a.scbf"], ["a.scbf", "both.scbf"], ["both.scbf", "n.scbf"]):
+            self.scbf("bank", "--filters", "-o", "x.bank", *members)
+            self.assertEqual(self.err, "scbf: members may have keys of both kinds: say by --keys which ones "
+                                       "'scbf find' is to ask for\n")
+            self.assertNotIn("keys", self.scbf_json("info", "x.bank")["metadata"])
+        self.scbf("bank", "--filters", "-o", "x.bank", "both.scbf")
+        self.assertEqual(self.err, "")
+        self.refused("bank", "--filters", "-o", "x.bank", "both.scbf", "a.scbf", "n.scbf", code=CORRUPT,
+                     mentions=["--force combines them"])
         # Where there is only one kind, it is noted.
         for arguments, kind in ((["merge", "a.scbf", "no_numbers.scbf"], "lines"),
                                 (["merge", "none.scbf", "n.scbf", "no_numbers.scbf"], "u64"),
