@@ -37,6 +37,26 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
+/// Breaks the descriptions of options into lines.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(28); }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    constexpr std::size_t kLineLength = 110;
+    const std::size_t most = kLineLength - get_column_width();
+    std::istringstream words(option->get_description());
+    std::string text;
+    std::size_t length = 0;
+    for (std::string word; words >> word;) {
+      const bool fits = length + 1 + word.size() <= most;
+      if (!text.empty()) text += fits ? ' ' : '\n';
+      length = text.empty() || !fits ? word.size() : length + 1 + word.size();
+      text += word;
+    }
+    return text;
+  }
+};
+
 /// CLI11 reads "[a,b]" as two words, but a key may look like that. So such words get this
 /// suffix while CLI11 parses them. No argument can contain it.
 constexpr char kGuard = '\0';
@@ -107,10 +127,10 @@ void refuse_lookalikes(const CLI::App& app, const std::string& verb, std::span<c
       }
       if (option != nullptr) continue;
       if (word.size() == 2 || (i == 1 && word[i] >= '0' && word[i] <= '9')) break;
-      throw UsageError(
-          fmt::format("{}: {}: this looks like an option; put -- before it, or write {} if it is a "
-                      "file",
-                      verb, in_quotes(word), in_quotes(fmt::format("./{}", word))));
+      throw UsageError(fmt::format(
+          "{}{}: this looks like an option; put -- before it, or write {} if it is a "
+          "file",
+          verb.empty() ? "" : verb + ": ", in_quotes(word), in_quotes(fmt::format("./{}", word))));
     }
   }
 }
@@ -173,15 +193,20 @@ void refuse_option_for_verb(const CLI::App& app, const std::string& verb,
   if (words.empty() || verbs.empty()) return;
   const std::string_view word = words.front();
   const std::string name(word.substr(0, word.find('=')));
-  if (!word.starts_with('-') || app.get_option_no_throw(name) != nullptr) return;
+  if (!word.starts_with('-') || word == "--" || app.get_option_no_throw(name) != nullptr) return;
   const std::string lead = verb.empty() ? "scbf" : "scbf " + verb;
-  for (const std::string_view later : words.subspan(1)) {
-    if (std::none_of(verbs.begin(), verbs.end(),
-                     [&](const CLI::App* known) { return known->get_name() == later; })) {
-      continue;
+  const auto is_verb = [&](std::string_view later) {
+    return std::any_of(verbs.begin(), verbs.end(),
+                       [&](const CLI::App* known) { return known->get_name() == later; });
+  };
+  const auto found = std::find_if(words.begin() + 1, words.end(), is_verb);
+  if (found != words.end()) {
+    const std::string later = chosen_verbs(app, std::span(found, words.end()));
+    const std::string option = word.starts_with("--") ? name : name.substr(0, 2);  // of "-ofile"
+    if (chosen_app(app, later).get_option_no_throw(option) != nullptr) {
+      throw UsageError(fmt::format("{}: options come after the verb: {} {} … {}", in_quotes(word),
+                                   lead, later, word));
     }
-    throw UsageError(fmt::format("{}: options come after the verb: {} {} … {}", in_quotes(word),
-                                 lead, later, word));
   }
   throw UsageError(fmt::format("{}: no such option{}; '{} --help' tells more", in_quotes(word),
                                nearest_option(app, words.first(1)), lead));
@@ -249,7 +274,6 @@ Run CommandLine::verbs(std::span<const Verb> verbs) {
   const auto chosen = std::make_shared<Run>();
   for (const Verb& verb : verbs) {
     CLI::App* sub = app_.add_subcommand(verb.name, verb.summary);
-    sub->get_formatter()->column_width(28);
     CommandLine line(*sub);
     sub->callback([chosen, run = verb.set_up(line)] { *chosen = run; });
   }
@@ -268,6 +292,7 @@ const CLI::App& CommandLine::root() const {
 
 Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc, char** argv) {
   CLI::App app("scbf - split counting Bloom filters: sets that change, asked in bulk", "scbf");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "scbf " SCBF_VERSION);
   app.footer(footer);
   const Run run = CommandLine(app).verbs(verbs);

@@ -142,9 +142,10 @@ std::string man(const std::vector<VerbPath>& paths) {
   for (const VerbPath& path : paths) {
     const std::string name = path.words.empty() ? "scbf" : "scbf " + path.words;
     text += fmt::format(".SH {}\n.nf\n", path.words.empty() ? "COMMAND" : '"' + name + '"');
-    const std::size_t before = name.rfind(' ');  // CLI11 adds the last word itself
     bool line_begins = true;
-    for (const char c : path.app->help(before == name.npos ? "" : name.substr(0, before))) {
+    // (App::help would give the help of the verb that is running.)
+    const CLI::App& app = *path.app;
+    for (const char c : app.get_formatter()->make_help(&app, name, CLI::AppFormatMode::Normal)) {
       if (line_begins && (c == '.' || c == '\'')) text += "\\&";
       if (c == '\\') {
         text += "\\e";

@@ -294,8 +294,8 @@ Run set_up_build(CommandLine& line) {
 is large enough. Their hashes are kept, 8 bytes each, while a quarter of the free memory is enough for
 them; otherwise the files are read again. Without --fpr and --memory the rate is 1%. gzip and zstd are
 decompressed; filters, UTF-16 and lines with zero bytes (in the first 64 KiB) are refused; --raw takes them.
-'seconds' covers counting, reading and inserting; saving is reported separately. The exit code is 4 if the rate
-ends above --max-fpr, and 3 if a filter of --policy fixed becomes full; then nothing is written.
+'seconds' covers counting, reading and inserting; saving is reported separately. The exit code is 4 if the
+rate ends above --max-fpr, and 3 if a filter of --policy fixed becomes full; then nothing is written.
 
 Examples:
   scbf build --fpr 0.1% -o words.scbf words.txt more_words.txt

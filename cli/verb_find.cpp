@@ -85,9 +85,9 @@ Run set_up_find(CommandLine& line) {
   line.footer(
       R"(Prints name, tab and key, a line for each member that may hold the key, in input order. A name is the file
 that 'scbf bank' read, with tab, line breaks and backslash as \t, \n, \r and \\; or the number of the member.
-The exit code is 1 if no key is printed. A bank is loaded and verified. But a bank of bits of more than 64 MiB, as
-'scbf project' makes it, is mapped, unless it is compressed, and only its header verified: it is ready at once, and
-processes share its memory.
+The exit code is 1 if no key is printed. A bank is loaded and verified. But a bank of bits of more than 64
+MiB, as 'scbf project' makes it, is mapped, unless it is compressed, and only its header verified: it is ready
+at once, and processes share its memory.
 
 Examples:
   scbf find logs.bank addresses.txt

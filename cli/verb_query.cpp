@@ -100,9 +100,9 @@ Run set_up_query(CommandLine& line) {
   options->add_choice_to(line);
   options->run.add_json_to(line, "Print a report as JSON instead of keys");
   line.footer(
-      R"(Keys are printed in input order, u64 keys as decimal numbers, which the next query reads. The exit code is 1 if no key is
-printed. A filter of up to 64 MiB is loaded and verified. A larger one is mapped and only its header verified: it is
-ready at once, and processes share its memory; --load and 'scbf verify' check the rest.
+      R"(Keys are printed in input order, u64 keys as decimal numbers, which the next query reads. The exit code is
+1 if no key is printed. A filter of up to 64 MiB is loaded and verified. A larger one is mapped and only its
+header verified: it is ready at once, and processes share its memory; --load and 'scbf verify' check the rest.
 
 Examples:
   scbf query words.scbf candidates.txt

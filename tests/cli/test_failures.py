@@ -111,6 +111,14 @@ class Usage(CommandTest):
         self.refused("--json", "info", "f", mentions=["'--json': options come after the verb: scbf info … --json"])
         self.refused("--fpr", "1%", "build", "f", mentions=["options come after the verb: scbf build … --fpr"])
         self.refused("index", "--json", "stats", "i", mentions=["after the verb: scbf index stats … --json"])
+        self.refused("-ox", "build", mentions=["'-ox': options come after the verb: scbf build … -ox"])
+        self.refused("--json", "index", "create", "i", mentions=["after the verb: scbf index create … --json"])
+        # Only an option that the verb has.
+        for words in (["--jso", "index", "create"], ["--fpr", "query"], ["--jso", "info", "f"]):
+            self.refused(*words, mentions=[f"'{words[0]}': no such option; 'scbf --help' tells more"])
+        self.refused("--", "query", "f")
+        self.assertNotIn("after the verb", self.err)
+        self.refused("--version", "-foo.txt", mentions=["scbf: '-foo.txt': this looks like an option"])
         self.refused("index", "--hepl", mentions=["'--hepl': no such option; did you mean --help?; 'scbf index --help'"])
         self.refused("query", "f.scbf", "-i", mentions=["did you mean --invert?"])
         self.refused("query", "f.scbf", "-c")  # --count, --column, --chomp-cr
@@ -143,7 +151,10 @@ class Usage(CommandTest):
         for verb in ("insert", "remove"):
             self.scbf(verb, "large.scbf", stdin=b"x", code=INPUT_OUTPUT,
                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
-            self.assertIn("'large.scbf': no memory for 545.0 MiB", self.err)
+            self.assertIn("'large.scbf': its counters take 545.0 MiB, and ", self.err)
+            self.scbf(verb, "-", "large.scbf", "--raw", "-o", "x", stdin=self.read("large.scbf"), code=INPUT_OUTPUT,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+            self.assertIn("standard input: its counters take 545.0 MiB, and ", self.err)
 
     def test_bad_values_name_value_and_limit(self):
         build = ["build", "-o", "f.scbf"]
@@ -340,7 +351,7 @@ class Damage(CommandTest):
 
     def test_a_compressed_filter(self):
         self.write("f.scbf.gz", gzip.compress(self.good))
-        said = "compressed by gzip, and a filter is read as it is: "
+        said = "compressed by gzip; filters are not decompressed: "
         self.write("k", b"word-1\n")
         for arguments in (["query", "f.scbf.gz", "k"], ["count", "f.scbf.gz", "k"], ["info", "f.scbf.gz"],
                           ["info", "f.scbf.gz", "--header"], ["insert", "f.scbf.gz", "k"],

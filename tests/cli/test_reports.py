@@ -4,6 +4,7 @@
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 
@@ -43,9 +44,22 @@ class Help(CommandTest):
             self.assertIn(text, printed)
             for name in ("completion", "max-fpr", "add-column"):
                 self.assertIn(name, printed.replace("\\-", "-"))
+        page = printed.replace("\\-", "-")
+        self.assertIn(".SH COMMAND\n.nf\n", page)
+        for text in ("Usage: scbf [OPTIONS] SUBCOMMAND", "Exit codes:", "Usage: scbf index create [OPTIONS] DIR",
+                     "Usage: scbf completion [OPTIONS] SHELL"):
+            self.assertEqual(page.count(text), 1, text)
         self.refused("completion", mentions=["SHELL is required", "completion --help"])
         self.refused("completion", "csh", mentions=["completion 'csh': must be bash, zsh, fish or man"])
         self.refused("completion", "bash", "zsh")
+
+    def test_no_line_of_help_is_long(self):
+        page = self.scbf("completion", "man").decode()
+        verbs = re.findall(r'^\.SH "scbf (.*)"$', page, re.M)
+        self.assertIn("index create", verbs)
+        for verb in ["", *verbs]:
+            for line in self.scbf(*verb.split(), "--help").decode().splitlines():
+                self.assertLessEqual(len(line), 110, f"{verb}: {line}")
 
     def test_version(self):
         self.assertRegex(self.scbf("--version").decode(), r"^scbf \d+\.\d+\.\d+\n$")
