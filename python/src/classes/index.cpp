@@ -64,8 +64,11 @@ nb::object items_of(nb::handle mapping, const char* what) {
 Row row_of(const TableSchema& schema, nb::handle fields) {
   const nb::object items = items_of(fields, "a row");
   nb::object key;
+  std::vector<std::string> names;
+  names.reserve(nb::len(items));
   for (nb::handle item : items) {
-    if (encoded(item[0], "a column's name") == schema.key) key = item[1];
+    names.push_back(encoded(item[0], "a column's name"));
+    if (names.back() == schema.key) key = item[1];
   }
   if (!key.is_valid() || is_null(key.ptr())) {
     throw InvalidArgument(fmt::format("the row has no '{}', which is the table's key", schema.key));
@@ -73,8 +76,9 @@ Row row_of(const TableSchema& schema, nb::handle fields) {
   Row row{.key = encoded(key, schema.key)};
   row.values.resize(schema.columns.size());
   try {
+    auto next = names.begin();
     for (nb::handle item : items) {
-      const std::string name = encoded(item[0], "a column's name");
+      const std::string& name = *next++;
       const nb::object value = item[1];
       if (name != schema.key && !is_null(value.ptr())) {
         row.values[schema.column(name)] = encoded(value, name);

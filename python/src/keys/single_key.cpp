@@ -139,6 +139,9 @@ bool is_of_package(nb::handle object, std::string_view package) {
 }
 
 bool is_null(PyObject* object) {
+  // The usual types first: attributes take long.
+  const PyTypeObject* const type = Py_TYPE(object);
+  if (type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyLong_Type) return false;
   if (object == Py_None) return true;
   if (PyFloat_Check(object) || (dtype_kind(object) == 'f' && !PySequence_Check(object))) {
     return std::isnan(PyFloat_AsDouble(object));
