@@ -80,7 +80,12 @@ def contains(keys: polars.Expr, filter: Asked, *, threads: int = 0) -> polars.Ex
     >>> _ = seen.insert(["apple"])
     >>> pl.DataFrame({"fruit": ["apple", "durian"]}).filter(scbf.polars.contains(pl.col("fruit"), seen)).height
     1
+
+    Raises TypeError if ``keys`` is no expression.
     """
+    if not isinstance(keys, polars.Expr):
+        raise TypeError(f"contains() asks for an expression, not {type(keys).__name__}: give pl.col('key'); a Series has "
+                        ".scbf.contains(filter)")
     return ScbfExpr(keys).contains(filter, threads=threads)
 
 

@@ -183,6 +183,9 @@ def test_the_function_is_the_namespace() -> None:
         assert frame.select(made).equals(frame.select(expression.scbf.contains(filled([3]))))
     with pytest.raises(TypeError):
         scbf.polars.contains(pl.col("key"), {3})  # type: ignore[arg-type]
+    for wrong in ("key", pl.Series([3]), None):
+        with pytest.raises(TypeError, match=rf"not {type(wrong).__name__}: give pl.col\('key'\); a Series has .scbf.cont"):
+            scbf.polars.contains(wrong, filled([3]))  # type: ignore[arg-type]
 
 
 def test_a_frame_that_is_serialised_carries_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
