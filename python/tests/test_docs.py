@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import scbf
 
-OPTIONAL = {"plot": "matplotlib", "polars": "polars", "duckdb": "duckdb", "spark": "pyspark"}
+OPTIONAL = {"plot": ["matplotlib"], "polars": ["polars"], "duckdb": ["duckdb", "pyarrow"], "spark": ["pyspark", "pyarrow"]}
 
 
 def modules() -> list[str]:
@@ -22,8 +22,8 @@ def modules() -> list[str]:
 def imported(name: str) -> Any:
     if name == "scbf.cuda" and not scbf._scbf.has_cuda:
         pytest.skip("this build has no CUDA backend")
-    if needs := OPTIONAL.get(name.removeprefix("scbf.").split(".")[0]):
-        pytest.importorskip(needs)
+    for needed in OPTIONAL.get(name.removeprefix("scbf.").split(".")[0], []):
+        pytest.importorskip(needed)
     return importlib.import_module(name)
 
 
@@ -120,7 +120,10 @@ def own_examples(name: str) -> bool:
 def test_examples_of_modules(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = imported(name)
     monkeypatch.chdir(tmp_path)
-    for test in doctest.DocTestFinder().find(module, module.__name__):
+    tests = doctest.DocTestFinder().find(module, module.__name__)
+    if any("pyarrow" in example.source for test in tests for example in test.examples):
+        pytest.importorskip("pyarrow")
+    for test in tests:
         if test.examples:
             run(test)
 
