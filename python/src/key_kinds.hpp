@@ -55,13 +55,25 @@ class KeyKinds {
   /// filter's kind: text of a filter of numbers, or the other way round. With Python's global lock.
   /// Throws python_error if warnings are errors.
   void none_found(KindsOfKeys asked) const {
-    const std::uint32_t now = state(), held = now & kKinds;
-    const bool strange = held == bits(KindsOfKeys::numbers)
-                             ? asked == KindsOfKeys::text
-                             : held == bits(KindsOfKeys::text) && asked == KindsOfKeys::numbers;
-    if (!strange || (now & kKnown) == 0) return;
-    if ((state_.fetch_or(kWarned, std::memory_order_relaxed) & kWarned) != 0) return;
-    warn(asked, (now & kNoted) != 0);
+    if (!first_of_other_kind(asked)) return;
+    const bool text = asked == KindsOfKeys::text;
+    warn(fmt::format("{}, it was asked for {}, and has none of it: 5 and '5' are two keys; make {}",
+                     what_it_holds(asked), text ? "text" : "numbers",
+                     text ? "numbers of the text, for example by astype('int64')"
+                          : "text of the numbers, for example by astype(str)"),
+         1);
+  }
+
+  /// The same for a column of Spark, before its keys are known. `stacklevel`: as that of
+  /// warnings.warn() in the function that calls.
+  void will_be_asked_for(KindsOfKeys asked, int stacklevel) const {
+    if (!first_of_other_kind(asked)) return;
+    const bool text = asked == KindsOfKeys::text;
+    warn(fmt::format("{}, and the column has {}: 5 and '5' are two keys; make {}",
+                     what_it_holds(asked), text ? "text" : "numbers",
+                     text ? "numbers of the text, for example by cast(\"bigint\")"
+                          : "text of the numbers, for example by cast(\"string\")"),
+         stacklevel);
   }
 
  private:
@@ -70,18 +82,27 @@ class KeyKinds {
     return static_cast<std::uint32_t>(kinds);
   }
   std::uint32_t state() const noexcept { return state_.load(std::memory_order_relaxed); }
-  static void warn(KindsOfKeys asked, bool noted) {
-    const bool text = asked == KindsOfKeys::text;
-    const std::string holds = noted ? fmt::format("the command built the filter of {}",
-                                                  text ? "numbers" : "lines of text")
-                                    : fmt::format("the filter holds {}", text ? "numbers" : "text");
-    const std::string warning =
-        fmt::format("{}, it was asked for {}, and has none of it: 5 and '5' are two keys; make {}",
-                    holds, text ? "text" : "numbers",
-                    text ? "numbers of the text, for example by astype('int64')"
-                         : "text of the numbers, for example by astype(str)");
+  /// Is it known that the filter holds only the other kind? True once.
+  bool first_of_other_kind(KindsOfKeys asked) const noexcept {
+    const std::uint32_t now = state(), held = now & kKinds;
+    const bool other = held == bits(KindsOfKeys::numbers)
+                           ? asked == KindsOfKeys::text
+                           : held == bits(KindsOfKeys::text) && asked == KindsOfKeys::numbers;
+    if (!other || (now & kKnown) == 0) return false;
+    return (state_.fetch_or(kWarned, std::memory_order_relaxed) & kWarned) == 0;
+  }
+  const char* what_it_holds(KindsOfKeys asked) const noexcept {
+    const bool noted = (state() & kNoted) != 0;
+    if (asked == KindsOfKeys::text) {
+      return noted ? "the command built the filter of numbers" : "the filter holds numbers";
+    }
+    return noted ? "the command built the filter of lines of text" : "the filter holds text";
+  }
+  static void warn(const std::string& message, int stacklevel) {
     const auto category = nanobind::module_::import_("scbf.errors").attr("KeyKindWarning");
-    if (PyErr_WarnEx(category.ptr(), warning.c_str(), 1) != 0) throw nanobind::python_error();
+    if (PyErr_WarnEx(category.ptr(), message.c_str(), stacklevel) != 0) {
+      throw nanobind::python_error();
+    }
   }
 
   mutable std::atomic<std::uint32_t> state_{0};

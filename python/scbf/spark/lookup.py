@@ -43,7 +43,7 @@ class SharedFilter:
     Attributes:
         name: of its file.
         nbytes: of its file, which each executor fetches once.
-        session: which executors have it: those of an application, or of a session of Spark Connect.
+        session: id of the application, or of the Spark Connect session, whose executors have the file.
     """
 
     name: str
@@ -138,8 +138,8 @@ def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | Sh
         _check_session("filter", filter, df)
         return filter.contains(key)
     kind = kind_of(keys.schema.fields[0].dataType)
-    if kind in _PROBES:
-        filter.contains(_PROBES[kind])
+    if kind is not None:
+        filter._asked_for(kind, 2)  # type: ignore[union-attr]  # not in the stub
     return share(filter, spark=df.sparkSession).contains(key)
 
 
@@ -171,11 +171,6 @@ def find(df: DataFrame, value: str | Column, bank: Bank | BloomBank | GroupBank 
         _check_session("bank", bank, df)
         return bank.find(value)
     return share(bank, spark=df.sparkSession).find(value)
-
-
-# One key of each kind. A filter that is known to hold only the other kind warns when it is asked for it here; the
-# executors' copies do not know what they hold.
-_PROBES: dict[str | None, int | str] = {"numbers": 0x5CBF_5CBF_5CBF_5CBF, "text": "\0scbf"}
 
 
 def _check_session(what: str, shared: SharedFilter | SharedBank, df: DataFrame) -> None:

@@ -246,16 +246,26 @@ Raises:
                            f.bytes());
       });
 
-  // For what scbf.spark builds, whose keys were inserted elsewhere.
+  // For scbf.spark, whose keys are inserted and asked for elsewhere.
+  const auto kinds_named = [](std::string_view kind) {
+    return kind == "numbers" ? KindsOfKeys::numbers
+           : kind == "text"  ? KindsOfKeys::text
+                             : KindsOfKeys::bytes;
+  };
   cls.def(
-      "_holds",
-      [](Self& self, std::string_view kind) {
-        self.kinds.begin_empty();
-        self.kinds.inserted(kind == "numbers" ? KindsOfKeys::numbers
-                            : kind == "text"  ? KindsOfKeys::text
-                                              : KindsOfKeys::bytes);
-      },
-      nb::arg("kind"), "Notes the kind of all keys: 'numbers', 'text' or 'bytes'.");
+         "_holds",
+         [kinds_named](Self& self, std::string_view kind) {
+           self.kinds.begin_empty();
+           self.kinds.inserted(kinds_named(kind));
+         },
+         nb::arg("kind"), "Notes the kind of all keys: 'numbers', 'text' or 'bytes'.")
+      .def(
+          "_asked_for",
+          [kinds_named](const Self& self, std::string_view kind, int stacklevel) {
+            self.kinds.will_be_asked_for(kinds_named(kind), stacklevel);
+          },
+          nb::arg("kind"), nb::arg("stacklevel"),
+          "Warns, once, if the filter is known to hold the other kind.");
 
   // ---- whole filters
   add_copying(cls,

@@ -98,6 +98,27 @@ def test_a_column_of_the_other_kind_is_warned_of(spark):
             scbf.spark.contains(frame, asked, filter)
 
 
+def test_the_warning_names_the_line_that_asks_and_what_spark_offers(spark):
+    frame = spark.range(100).withColumn("text", F.col("id").cast("string"))
+    full = scbf.Filter(geometry=scbf.Geometry.split(1, 64))  # it seems to have everything
+    full.insert(range(10_000))
+    text = scbf.Filter(capacity=100, fpr=0.01)
+    text.insert(["5"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        scbf.spark.contains(frame, "text", full)
+        scbf.spark.contains(frame, "text", full)  # once
+        scbf.spark.contains(frame, "text", full.copy())
+        scbf.spark.contains(frame, "id", text)
+    caught = [each for each in caught if each.category is scbf.KeyKindWarning]
+    assert [each.filename for each in caught] == [__file__] * 3 and len({each.lineno for each in caught}) == 3
+    assert [str(each.message) for each in caught] == [
+        "the filter holds numbers, and the column has text: 5 and '5' are two keys; make numbers of the text, for "
+        'example by cast("bigint")'] * 2 + [
+        "the filter holds text, and the column has numbers: 5 and '5' are two keys; make text of the numbers, for "
+        'example by cast("string")']
+
+
 def test_an_update_changes_what_is_known_of_kinds(spark):
     frame = spark.range(100).withColumn("text", F.col("id").cast("string"))
     changed = scbf.spark.build(frame, "id", capacity=1000)
