@@ -45,7 +45,8 @@ def save(filter: _Saved | GroupBank, path: str | os.PathLike[str], *, compress: 
     An existing file is replaced by renaming a complete one: readers find the old file or the new one, and an error
     leaves the old one. The rename is atomic on the driver's own file system (file) and on hdfs. Elsewhere, as on
     object stores and abfs, the old file is deleted first: a reader at that moment finds none, and if the driver dies
-    then, or the rename fails, none is left.
+    then, or the rename fails, only the complete new file is left, under another name (``.scbf-….tmp``). The error of
+    a failed rename gives that name.
 
     Spark Connect has no rename: the server writes to the path itself. A reader meanwhile finds a part of the file,
     which is refused as damaged, and an error may leave such a part in place of the old file. There, save each version
@@ -241,21 +242,28 @@ def _is_folder(system: Any, path: Any, name: str) -> bool:
 
 def _upload(spark: SparkSession, system: Any, complete: Path, target: Any, name: str) -> None:
     fs, _ = _hadoop(spark)
+    replaces, kept = False, ""
     try:
         # Without the file's name, which may have a colon: Hadoop would take what precedes that for a scheme.
         beside = fs.Path(target.getParent(), f".scbf-{uuid.uuid4().hex}.tmp")
         try:
             # delete the source: no; overwrite: yes
             system.copyFromLocalFile(False, True, _java_path(spark, complete), beside)
+            replaces = system.exists(target)
             _rename_over(spark, system, beside, target)
-        finally:
-            system.delete(beside, False)
+        except BaseException as error:
+            if replaces and not system.exists(target):
+                kept = f": the old file is gone; the complete new one is {beside.toString()}: rename it, or save again"
+                error.add_note(name + kept)  # Ctrl-C is raised as it is
+            else:
+                system.delete(beside, False)
+            raise
     except Exception as error:
-        raise _java_error(name, error) from error
+        raise _java_error(name, error, kept) from error
 
 
 def _rename_over(spark: SparkSession, system: Any, source: Any, target: Any) -> None:
-    """Renames a file over another, in one step if the file system can."""
+    """Renames a file over another, in one step if the file system can. The old one may be gone after an error."""
     fs, configuration = _hadoop(spark)
     gateway: Any = spark.sparkContext._gateway
     options: Any = getattr(gateway.jvm, "org.apache.hadoop.fs.Options$Rename")
@@ -270,7 +278,7 @@ def _rename_over(spark: SparkSession, system: Any, source: Any, target: Any) -> 
         # The scheme has only a FileSystem, whose rename() does not replace.
         system.delete(target, False)
         if not system.rename(source, target):
-            raise RuntimeError("the new file could not be renamed to it, and an old one is gone: save again") from None
+            raise RuntimeError("the new file could not be renamed to it") from None
     else:
         context.rename(system.makeQualified(source), qualified, overwrite)
 
@@ -303,12 +311,12 @@ def _java_class(error: Exception) -> str:
     return "" if java is None else str(java.getClass().getName())
 
 
-def _java_error(name: str, error: Exception) -> IoError:
+def _java_error(name: str, error: Exception, more: str = "") -> IoError:
     """What the JVM said, in one line."""
     java: Any = getattr(error, "java_exception", None)
     reason = java.toString() if java is not None else str(error)
     number = _NUMBERS.get(_java_class(error), 0)
-    return _io_error(f"{name}: {(reason or type(error).__name__).splitlines()[0]}", number, name)
+    return _io_error(f"{name}: {(reason or type(error).__name__).splitlines()[0]}{more}", number, name)
 
 
 def _is_a_folder(name: str) -> IoError:

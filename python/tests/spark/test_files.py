@@ -309,25 +309,64 @@ def test_what_the_file_system_refuses_is_an_error_of_the_package(spark, tmp_path
         scbf.spark.load(f"{folder}/a.delta")
 
 
+class Renames:
+    """A file system with other calls in place of some of its own."""
+
+    def __init__(self, system, rename, delete=None):
+        self._system, self.rename, self.delete = system, rename, delete or system.delete
+
+    def __getattr__(self, name):
+        return getattr(self._system, name)
+
+
 def test_a_rename_that_is_refused_without_a_reason_is_an_error(spark, unknown_to_contexts, filter, tmp_path):
-    class Refuses:
-        """A file system whose rename() returns false."""
-
-        def __init__(self, system):
-            self._system = system
-
-        def __getattr__(self, name):
-            return getattr(self._system, name)
-
-        def rename(self, *_):
-            return False
-
     path = f"{unknown_to_contexts}/a.scbf"
     filter.save(tmp_path / "here")
     system, target = scbf.spark.files._resolved(spark, path)
     with pytest.raises(scbf.IoError, match=f"^{path}: .*could not be renamed"):
-        scbf.spark.files._upload(spark, Refuses(system), tmp_path / "here", target, path)
+        scbf.spark.files._upload(spark, Renames(system, lambda *_: False), tmp_path / "here", target, path)
     assert [each.name for each in tmp_path.iterdir() if each.suffix != ".crc"] == ["here"]
+
+
+@pytest.mark.parametrize("throws", [False, True])
+def test_a_rename_that_fails_once_the_old_file_is_gone_leaves_the_new_one(spark, unknown_to_contexts, filter, tmp_path,
+                                                                          throws):
+    path = f"{unknown_to_contexts}/a.scbf"
+    scbf.spark.save(scbf.Filter(capacity=10, fpr=0.01), path)
+    filter.save(tmp_path / "here")
+    system, target = scbf.spark.files._resolved(spark, path)
+
+    def rename(*_):
+        if throws:
+            raise RuntimeError("the store is busy")
+        return False
+
+    with pytest.raises(scbf.IoError, match=f"^{path}: .*: the old file is gone; the complete new one is ") as caught:
+        scbf.spark.files._upload(spark, Renames(system, rename), tmp_path / "here", target, path)
+    assert ("store is busy" in str(caught.value)) == throws
+    (left,) = tmp_path.glob(".scbf-*.tmp")
+    assert f"{unknown_to_contexts}/{left.name}: rename it, or save again" in str(caught.value)
+    assert scbf.Filter.load(left) == filter and not (tmp_path / "a.scbf").exists()
+
+
+def test_an_old_file_that_cannot_be_deleted_stays(spark, unknown_to_contexts, filter, tmp_path):
+    path = f"{unknown_to_contexts}/a.scbf"
+    scbf.spark.save(filter, path)
+    scbf.Filter(capacity=10, fpr=0.01).save(tmp_path / "here")
+    system, target = scbf.spark.files._resolved(spark, path)
+
+    def rename(*_):
+        raise AssertionError("after a deletion that failed")
+
+    def delete(path, recursive):
+        if path.getName() == "a.scbf":
+            raise RuntimeError("the store is busy")
+        return system.delete(path, recursive)
+
+    with pytest.raises(scbf.IoError, match=f"^{path}: the store is busy$"):
+        scbf.spark.files._upload(spark, Renames(system, rename, delete), tmp_path / "here", target, path)
+    assert scbf.spark.load(path) == filter
+    assert not list(tmp_path.glob(".scbf-*.tmp"))
 
 
 def test_a_failed_replacement_leaves_the_old_file(spark, tmp_path, elsewhere, filter, monkeypatch):
