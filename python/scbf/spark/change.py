@@ -9,7 +9,7 @@ from typing import cast
 from pyspark.sql import Column, DataFrame
 
 from scbf import BloomFilter, Filter, Geometry
-from scbf.errors import Incompatible, InvalidArgument, ReadOnly
+from scbf.errors import Incompatible, InvalidArgument, OverfullWarning, ReadOnly
 from scbf.spark.arguments import check_filter, check_fpr
 from scbf.spark.build import check_rate
 from scbf.spark.keys import all_keys
@@ -63,6 +63,8 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
         InvalidKey, MissingPartial: as build(). Nothing was changed.
         UndersizedPlan: if the filter's rate is now above twice ``fpr``, or above 0.5. The filter is changed, and has
             all keys. Above 1.25 times there is an UndersizedPlanWarning.
+        OverfullWarning: where warnings are errors, and UndersizedPlan is not raised. The filter is changed, and has all
+            keys.
     """
     if insert is None and remove is None:
         raise InvalidArgument("give a data frame to insert, or one to remove")
@@ -77,18 +79,23 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
     departure = None if leaving is None else _built_for(filter, leaving)
     arrival = None if coming is None else _built_for(filter, coming)
 
-    def both() -> int:
+    def both() -> tuple[int, OverfullWarning | None]:
         inexact = 0 if departure is None else _subtract(cast(Filter, filter), cast(Filter, departure))
-        if arrival is not None:
-            filter.merge(arrival)  # type: ignore[arg-type]
-        return inexact
+        try:
+            if arrival is not None:
+                filter.merge(arrival)  # type: ignore[arg-type]
+        except OverfullWarning as warning:  # an error, after the merge
+            return inexact, warning
+        return inexact, None
 
     # In another thread, which no signal interrupts: leaving the block waits until both are done.
     with ThreadPoolExecutor(1) as pool:
-        inexact = pool.submit(both).result()
+        inexact, overfull = pool.submit(both).result()
     figures = filter.statistics()
     check_rate(figures.estimated_keys, figures.estimated_fpr, None, fpr, filter,
                "build a new filter, of a larger capacity")
+    if overfull is not None:
+        raise overfull
     return inexact
 
 

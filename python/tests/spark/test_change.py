@@ -153,6 +153,21 @@ def test_an_update_without_a_rate_goes_by_the_plan(spark):
     assert filter.contains(range(900, 3000)).all()
 
 
+@pytest.mark.parametrize("keys, fpr", [(1100, None), (9000, None), (9000, 0.01)])
+def test_an_update_is_finished_where_warnings_are_errors(spark, keys, fpr):
+    filter = scbf.spark.build(spark.range(1000), "id", capacity=1000)
+    expected = filter.copy()
+    expected.remove(range(900))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected.insert(range(1000, 1000 + keys))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", scbf.OverfullWarning)
+        with pytest.raises(scbf.OverfullWarning if keys == 1100 else scbf.spark.UndersizedPlan):
+            scbf.spark.update(filter, "id", remove=spark.range(900), insert=spark.range(1000, 1000 + keys), fpr=fpr)
+    assert filter == expected
+
+
 def test_what_cannot_be_updated(spark):
     grows = scbf.Filter(growth=scbf.Growth.tightening(first_capacity=100, fpr=0.01))
     with pytest.raises(scbf.InvalidArgument, match="may grow"):
