@@ -101,6 +101,18 @@ for name in ("with space%20#ü.scbf", "g[1]{a,b}*?.scbf"):
     scbf.spark.save(built, Path(folder) / name)
     assert scbf.spark.load(f"file://{folder}/{name}") == built
 
+shared, shared_bank = scbf.spark.share(built, spark=spark), scbf.spark.share(made, spark=spark)
+assert wider.filter(scbf.spark.contains(wider, "id", shared)).count() == found
+assert wider.select(scbf.spark.find(wider, "id", shared_bank).alias("groups")).first().groups == made.find(0)
+other = spark.newSession()
+theirs = other.range(9000)
+for call, given in ((scbf.spark.contains, shared), (scbf.spark.find, shared_bank)):
+    refused(scbf.InvalidArgument, "shared with another session", call, theirs, "id", given)
+again = scbf.spark.share(built, spark=other)
+assert again.name == shared.name
+assert theirs.filter(scbf.spark.contains(theirs, "id", again)).count() == found
+other.client.close()  # its stop() would end the server
+
 seen = []
 thread = threading.Thread(target=lambda: seen.append(scbf.spark.load(f"{folder}/a.scbf")))  # without spark=
 thread.start()

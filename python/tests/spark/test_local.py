@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same on local[2], where tasks are threads of the driver's JVM."""
 
+import pytest
+
 import scbf
 import scbf.spark
 
@@ -20,3 +22,20 @@ def test_a_round(local, tmp_path):
     assert scbf.spark.semi_join(wider, frame, on="id", capacity=5000).count() == 5000
     made = scbf.spark.bank(wider.selectExpr("id", "id % 2 as g"), "id", "g", capacity=4500)
     assert made.find(17) in ([1], [0, 1], [1, 0])
+
+
+def test_what_a_session_shared_that_was_stopped_is_refused(local, sessions):
+    built, bank = scbf.Filter(capacity=10, fpr=0.01), scbf.Bank(capacity=10, fpr=0.01)
+    built.insert(2)
+    shared, shared_bank = scbf.spark.share(built, spark=local), scbf.spark.share(bank, spark=local)
+    master = local.sparkContext.master
+    sessions.stop()
+    frame = sessions.on(master).range(5)
+    says = "shared with another session, or with one that was stopped: share it again"
+    with pytest.raises(scbf.InvalidArgument, match=says):
+        scbf.spark.contains(frame, "id", shared)
+    with pytest.raises(scbf.InvalidArgument, match=says):
+        scbf.spark.find(frame, "id", shared_bank)
+    again = scbf.spark.share(built, spark=frame.sparkSession)
+    assert again.name == shared.name
+    assert [row.id for row in frame.filter(scbf.spark.contains(frame, "id", again)).collect()] == [2]
