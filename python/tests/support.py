@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -26,6 +27,24 @@ GOLDEN = Path(__file__).parents[2] / "tests" / "golden"
 
 #: 16 probes for a key, and room for far more keys than a test inserts: no false positives.
 GEOMETRY = scbf.Geometry.split_block(groups=2, blocks_per_group=4096)
+
+
+def block_of_page(page: str, after: str) -> str:
+    """The first block of Python of a page in docs/ after some words."""
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    block = re.search(r"^```python\n(.*?)^```$", text[text.index(after):], re.DOTALL | re.MULTILINE)
+    assert block, f"{page}: no block of Python after {after!r}"
+    return block[1]
+
+
+def keys_of_several_columns() -> tuple[str, dict[str, str]]:
+    """What docs/python.md shows: statements for NumPy, and for other libraries an expression each."""
+    statements, expressions = block_of_page("python.md", "**A key of several columns**").split("\n\n")
+    by_library = {}
+    for line in expressions.splitlines():
+        code, _, comment = line.partition("  #")
+        by_library[re.split(r"\W", comment.strip())[0]] = code.strip()
+    return statements, by_library
 
 
 def filled(keys: Any, **options: Any) -> scbf.Filter:

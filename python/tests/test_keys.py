@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scbf
-from support import GEOMETRY, check_column, check_process, filled, one_by_one
+from support import GEOMETRY, check_column, check_process, filled, keys_of_several_columns, one_by_one
 
 SMALL = [0, 1, 7, 100, 127]
 NEGATIVE = [-128, -1, 0, 1, 127]
@@ -123,22 +123,22 @@ def test_bytes_of_one_width() -> None:
 
 
 def test_keys_of_several_columns() -> None:
-    """As docs/python.md makes them."""
-    users, items = np.array([1, 1, 2]), np.array([5, 6, 5], np.int32)
-    pairs = np.empty(len(users), [("user", "<i8"), ("item", "<i8")])
-    pairs["user"], pairs["item"] = users, items
-    some = scbf.Filter(geometry=GEOMETRY)
-    some.insert(pairs[:2].view("V16"))
-    assert some.contains(pairs.view("V16")).tolist() == [True, True, False]
-    assert (1).to_bytes(8, "little") + (6).to_bytes(8, "little") in some
+    """As docs/python.md makes them; for Spark, see spark/test_build.py."""
+    of_numpy, of = keys_of_several_columns()
+    assert sorted(of) == ["Arrow", "Polars", "Spark"]
+    seen = scbf.Filter(geometry=GEOMETRY)
+    names = {"np": np, "users": np.array([1, 1]), "items": np.array([5, 6], np.int32), "seen": seen}
+    exec(of_numpy, names)
+    assert seen.keys_inserted == 2
+    for user, item, present in ((1, 5, True), (1, 6, True), (2, 5, False), (5, 1, False)):
+        assert (user.to_bytes(8, "little") + item.to_bytes(8, "little") in seen) == present
     pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
     import pyarrow.compute as pc
 
     columns = {"city": ["Rom", "Bonn", None], "street": ["a", None, "b"]}
-    table, frame = pa.table(columns), pl.DataFrame(columns)
-    joined = pc.binary_join_element_wise(table["city"], table["street"], "\x1f")
-    check_column(lambda: joined, ["Rom\x1fa", None, None])
-    check_column(lambda: frame.select(pl.concat_str("city", "street", separator="\x1f")), ["Rom\x1fa", None, None])
+    names = {"pc": pc, "table": pa.table(columns), "pl": pl, "frame": pl.DataFrame(columns)}
+    for library in ("Arrow", "Polars"):
+        check_column(lambda code=of[library]: eval(code, names), ["Rom\x1fa", None, None])
 
 
 def test_variable_width_text() -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 import scbf
 import scbf.spark
 from scbf.spark import tree
+from support import keys_of_several_columns
 
 N = 3000
 GEOMETRY = scbf.Geometry.split_block(groups=1, blocks_per_group=600)
@@ -50,6 +51,16 @@ def test_bytes_are_those_of_one_machine(spark, column):
     expression, key = COLUMNS[column]
     built = scbf.spark.build(numbers(spark, 3), F.expr(expression), geometry=GEOMETRY, width=1)
     assert built.to_bytes() == on_one_machine(map(key, range(N))).to_bytes()
+
+
+def test_keys_of_several_columns(spark):
+    """As docs/python.md makes them."""
+    df = spark.createDataFrame([("Rom", "a"), ("Bonn", None), (None, "b")], "city string, street string")
+    keys = eval(keys_of_several_columns()[1]["Spark"], {"df": df, "F": F})
+    (name,) = keys.columns
+    assert [row[name] for row in keys.collect()] == ["Rom\x1fa", None, None]
+    built = scbf.spark.build(keys, keys[name], geometry=GEOMETRY)
+    assert built.to_bytes() == on_one_machine(["Rom\x1fa"]).to_bytes()
 
 
 def test_a_column_has_a_name_and_a_filter_a_shape(spark):
