@@ -80,14 +80,20 @@ bool is_locked(const rocksdb::Status& status) {
           text.find(std::generic_category().message(EAGAIN)) != std::string::npos);
 }
 
-/// The error number of an IOError, of which RocksDB keeps the text only.
+/// The error number of an IOError, of which RocksDB keeps the text only. The system's own message
+/// comes last.
 int error_number_of(const rocksdb::Status& status) {
   const std::string text = status.ToString();
+  int last = EIO;
+  std::size_t last_at = 0;
   for (const int number :
-       {ENOSPC, EDQUOT, EACCES, EPERM, EROFS, ENOENT, EMFILE, ENFILE, EFBIG, ENOMEM}) {
-    if (text.find(std::generic_category().message(number)) != text.npos) return number;
+       {EIO, ENOSPC, EDQUOT, EACCES, EPERM, EROFS, ENOENT, EMFILE, ENFILE, EFBIG, ENOMEM}) {
+    const std::size_t at = text.rfind(std::generic_category().message(number));
+    if (at == text.npos || at < last_at) continue;
+    last = number;
+    last_at = at;
   }
-  return status.IsNoSpace() ? ENOSPC : EIO;
+  return last;
 }
 
 // Owns a RocksDB snapshot and releases it in the destructor.
