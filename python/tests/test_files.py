@@ -77,7 +77,7 @@ def test_map(tmp_path: Path, growth: scbf.Growth) -> None:
         lambda: mapped.subtract(some),
         lambda: mapped.clear(),
     ):
-        with pytest.raises(scbf.ReadOnly, match="load the file to change it"):
+        with pytest.raises(scbf.ReadOnly, match="copy it, or load the file, to change it"):
             change()
     assert issubclass(scbf.ReadOnly, PermissionError)
     assert not mapped.copy().read_only and (mapped | some).contains(range(1000)).all()
