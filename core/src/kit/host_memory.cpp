@@ -32,12 +32,13 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
   return rounded;
 }
 
-/// Whole huge pages where these add an eighth at most. Otherwise the end lies in small pages:
-/// thousands of members of a bank would waste a huge page each.
+/// Whole huge pages, unless most of the last one would be wasted: a bank may have thousands of
+/// members just above one. Then the end lies in small pages, which take longer to touch first.
 std::uint64_t bytes_to_map(std::uint64_t bytes) {
   if (bytes < kHugePage) return round_up(bytes, page_bytes());
-  const std::uint64_t huge = round_up(bytes, kHugePage);
-  return huge - bytes <= bytes / 8 ? huge : round_up(bytes, page_bytes());
+  const std::uint64_t huge = round_up(bytes, kHugePage), wasted = huge - bytes;
+  const bool few = wasted <= bytes / 8 || wasted <= kHugePage / 2;
+  return few ? huge : round_up(bytes, page_bytes());
 }
 
 }  // namespace
