@@ -55,25 +55,15 @@ class KeyKinds {
   /// filter's kind: text of a filter of numbers, or the other way round. With Python's global lock.
   /// Throws python_error if warnings are errors.
   void none_found(KindsOfKeys asked) const {
-    if (!first_of_other_kind(asked)) return;
-    const bool text = asked == KindsOfKeys::text;
-    warn(fmt::format("{}, it was asked for {}, and has none of it: 5 and '5' are two keys; make {}",
-                     what_it_holds(asked), text ? "text" : "numbers",
-                     text ? "numbers of the text, for example by astype('int64')"
-                          : "text of the numbers, for example by astype(str)"),
-         1);
+    warn_once(asked, {"it was asked for ", ", and has none of it"},
+              {"astype('int64')", "astype(str)"}, 1);
   }
 
   /// The same for a column of Spark, before its keys are known. `stacklevel`: as that of
   /// warnings.warn() in the function that calls.
   void will_be_asked_for(KindsOfKeys asked, int stacklevel) const {
-    if (!first_of_other_kind(asked)) return;
-    const bool text = asked == KindsOfKeys::text;
-    warn(fmt::format("{}, and the column has {}: 5 and '5' are two keys; make {}",
-                     what_it_holds(asked), text ? "text" : "numbers",
-                     text ? "numbers of the text, for example by cast(\"bigint\")"
-                          : "text of the numbers, for example by cast(\"string\")"),
-         stacklevel);
+    warn_once(asked, {"and the column has ", ""}, {"cast(\"bigint\")", "cast(\"string\")"},
+              stacklevel);
   }
 
  private:
@@ -82,25 +72,33 @@ class KeyKinds {
     return static_cast<std::uint32_t>(kinds);
   }
   std::uint32_t state() const noexcept { return state_.load(std::memory_order_relaxed); }
-  /// Is it known that the filter holds only the other kind? True once.
-  bool first_of_other_kind(KindsOfKeys asked) const noexcept {
+  /// What a warning says before and after the kind that was asked for.
+  struct Around {
+    const char *before, *after;
+  };
+  /// What makes keys of the other kind.
+  struct Casts {
+    const char *to_numbers, *to_text;
+  };
+  /// Warns if it is known that the filter holds only the other kind, and it has not warned before.
+  void warn_once(KindsOfKeys asked, Around kind, Casts by, int stacklevel) const {
     const std::uint32_t now = state(), held = now & kKinds;
+    const bool text = asked == KindsOfKeys::text;
     const bool other = held == bits(KindsOfKeys::numbers)
-                           ? asked == KindsOfKeys::text
+                           ? text
                            : held == bits(KindsOfKeys::text) && asked == KindsOfKeys::numbers;
-    if (!other || (now & kKnown) == 0) return false;
-    return (state_.fetch_or(kWarned, std::memory_order_relaxed) & kWarned) == 0;
-  }
-  const char* what_it_holds(KindsOfKeys asked) const noexcept {
-    const bool noted = (state() & kNoted) != 0;
-    if (asked == KindsOfKeys::text) {
-      return noted ? "the command built the filter of numbers" : "the filter holds numbers";
-    }
-    return noted ? "the command built the filter of lines of text" : "the filter holds text";
-  }
-  static void warn(const std::string& message, int stacklevel) {
+    if (!other || (now & kKnown) == 0) return;
+    if ((state_.fetch_or(kWarned, std::memory_order_relaxed) & kWarned) != 0) return;
+    const std::string holds =
+        (now & kNoted) != 0
+            ? fmt::format("the command built the filter of {}", text ? "numbers" : "lines of text")
+            : fmt::format("the filter holds {}", text ? "numbers" : "text");
+    const std::string warning = fmt::format(
+        "{}, {}{}{}: 5 and '5' are two keys; make {}, for example by {}", holds, kind.before,
+        text ? "text" : "numbers", kind.after, text ? "numbers of the text" : "text of the numbers",
+        text ? by.to_numbers : by.to_text);
     const auto category = nanobind::module_::import_("scbf.errors").attr("KeyKindWarning");
-    if (PyErr_WarnEx(category.ptr(), message.c_str(), stacklevel) != 0) {
+    if (PyErr_WarnEx(category.ptr(), warning.c_str(), stacklevel) != 0) {
       throw nanobind::python_error();
     }
   }

@@ -32,8 +32,9 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
   return rounded;
 }
 
-/// Whole huge pages, unless most of the last one would be wasted: a bank may have thousands of
-/// members just above one. Then the end lies in small pages, which take longer to touch first.
+/// Whole huge pages, unless that wastes more than half of one and an eighth of the whole, as for
+/// each of thousands of members of a bank that are a little larger than a huge page. Then the end
+/// lies in small pages, which take longer to fill for the first time.
 std::uint64_t bytes_to_map(std::uint64_t bytes) {
   if (bytes < kHugePage) return round_up(bytes, page_bytes());
   const std::uint64_t huge = round_up(bytes, kHugePage), wasted = huge - bytes;
