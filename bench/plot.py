@@ -35,22 +35,29 @@ def pages(root):
     return {str(file.relative_to(root)): file.read_text() for file in files if file.is_file()}
 
 
-# The machine of the main tables. The newest full run on any other stands beside them.
+# The machine of the main tables. The newest full runs on two others stand beside them.
 HOME = "AMD EPYC (family 26 model 2)"
+OTHERS = 2
 # Runs of everything but filters, each in a file of its own.
 SYSTEMS = ("systems", "travel", "python", "new", "spark")
 
 
-def newest(folder, matrix, on=lambda cpu: True):
-    """The most recent result of such a run on such a machine, or None. Skips old files, which have no
+def newest_by_machine(folder, matrix):
+    """The most recent result of such a run on each machine, the newest first. Skips old files, which have no
     rows."""
-    found = []
+    found = {}
     for path in sorted(folder.glob("*.json")):
         result = json.loads(path.read_text())
         context = result["context"]
-        if context.get("matrix") == matrix and "rows" in result and on(context.get("cpu_model")):
-            found.append((context["date"], path))
-    return max(found)[1] if found else None
+        if context.get("matrix") == matrix and "rows" in result:
+            cpu = context.get("cpu_model")
+            found[cpu] = max(found.get(cpu, ("", path)), (context["date"], path))
+    return {cpu: path for cpu, (_, path) in sorted(found.items(), key=lambda item: item[1], reverse=True)}
+
+
+def newest(folder, matrix):
+    """The most recent result of such a run on any machine, or None."""
+    return next(iter(newest_by_machine(folder, matrix).values()), None)
 
 
 def fill_in(texts, made):
@@ -281,14 +288,15 @@ def main():
     args = parser.parse_args()
 
     folder = root / "bench" / "results"
-    path = args.results or newest(folder, "full", lambda cpu: cpu == HOME)
+    full = newest_by_machine(folder, "full")
+    path = args.results or full.get(HOME)
     if path is None:
         fail(f"{folder}: no result of a full run; make one with scripts/bench --full, or name a file "
              "with --results")
     results = filter_tables.Results(json.loads(path.read_text()), path.name)
     home = results.context.get("cpu_model")
-    if other := newest(folder, "full", lambda cpu: cpu != home):
-        results.elsewhere = filter_tables.Results(json.loads(other.read_text()), other.name)
+    others = [other for cpu, other in full.items() if cpu != home][:OTHERS]
+    results.others = [filter_tables.Results(json.loads(other.read_text()), other.name) for other in others]
     made = {name: make(results) for name, make in filter_tables.TABLES.items()}
     paths = [args.systems] if args.systems else []
     paths += [found for matrix in SYSTEMS if (found := newest(folder, matrix))]

@@ -11,7 +11,7 @@ NOTHING = "n/a"
 
 
 # What a family and a model of processors are called.
-CODE_NAMES = {(6, 143): "Sapphire Rapids", (25, 1): "Zen 3", (25, 17): "Zen 4", (26, 2): "Zen 5"}
+CODE_NAMES = {(6, 143): "Sapphire Rapids", (6, 207): "Emerald Rapids", (25, 1): "Zen 3", (25, 17): "Zen 4", (26, 2): "Zen 5"}
 
 
 def machine_name(context):
