@@ -26,16 +26,6 @@ namespace {
 
 constexpr std::string_view kNoFilter = "not a filter file (it does not begin with the magic)";
 
-/// What the library advises, and what the command does.
-constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
-    {"load it as a Bank, or as a BloomBank",
-     "'scbf find' asks it, 'scbf bank --to' changes its members"},
-    {"load it as a Filter, or as a BloomFilter", "'scbf query' asks it, 'scbf insert' changes it"},
-    {", without counters: load it as a BloomFilter",
-     ", which does not count: 'scbf query' asks it"},
-    {"apply it to a filter of bits", "'scbf apply' applies it to a filter of bits"},
-};
-
 /// What to say of a file that begins as no filter.
 std::string no_filter(const std::string& file, std::string_view first) {
   const std::string_view program = compression_of(first);
@@ -88,10 +78,22 @@ std::string in_our_words(std::string_view message, std::string_view called,
   }
   std::string text(message);
   if (text.starts_with(called)) text.replace(0, called.size(), display_name(file));
-  for (const auto& [theirs, ours] : kAdvice) {
-    if (text.ends_with(theirs)) text.replace(text.size() - theirs.size(), theirs.size(), ours);
-  }
   return text;
+}
+
+const char* verbs_for(FileKind kind) {
+  switch (kind) {
+    case FileKind::filter:
+      return "'scbf query' asks it, 'scbf insert' changes it";
+    case FileKind::filter_of_bits:
+      return "'scbf query' asks it";
+    case FileKind::delta:
+      return "'scbf apply' applies it to a filter of bits";
+    case FileKind::bank:
+    case FileKind::bank_of_bits:
+      break;
+  }
+  return "'scbf find' asks it, 'scbf bank --to' changes its members";
 }
 
 PipedFilter::PipedFilter(const std::string& file)

@@ -12,6 +12,7 @@
 
 #include "input.hpp"
 #include "scbf/errors.hpp"
+#include "scbf/files.hpp"
 #include "sizes.hpp"
 
 namespace scbf::cli {
@@ -26,6 +27,8 @@ bool is_bank_file(const std::string& path);
 /// A message of the library in the words of the command. `called` is what the library calls `file`.
 std::string in_our_words(std::string_view message, std::string_view called,
                          const std::string& file);
+/// Which verbs take such a file.
+const char* verbs_for(FileKind kind);
 /// Calls use(), and puts into our words what it throws: CorruptFile, Incompatible or IoError.
 template <class Use>
 auto as_named(const std::string& file, std::string_view called, Use use) {
@@ -33,6 +36,9 @@ auto as_named(const std::string& file, std::string_view called, Use use) {
     return use();
   } catch (const CorruptFile& error) {
     throw CorruptFile(in_our_words(error.what(), called, file));
+  } catch (const WrongKind& error) {
+    throw WrongKind(error.found(), in_our_words(error.finding(), called, file),
+                    verbs_for(error.found()));
   } catch (const Incompatible& error) {
     throw Incompatible(in_our_words(error.what(), called, file));
   } catch (const IoError& error) {

@@ -296,10 +296,11 @@ TEST(BitsBankFile, OfAnotherKindIsRefused) {
   const Bytes bytes = to_bytes(sample_bank(Growth::tightening(40, 0.05)));
   write_bytes(path, bytes);
   const char* const why = "a bank of bits, without counters: load it as a BloomBank";
-  EXPECT_THROW_WITH(Bank::load(path), Incompatible, why);
+  EXPECT_THROW_WITH(Bank::load(path), WrongKind, why);
   EXPECT_THROW_WITH(Bank::read(source_of(bytes)), Incompatible, why);
-  EXPECT_THROW_WITH(Filter::load(path), Incompatible, "load it as a Bank, or as a BloomBank");
-  EXPECT_THROW_WITH(BloomFilter::load(path), Incompatible, "a bank of filters, and no filter");
+  EXPECT_THROW_WITH(Filter::load(path), WrongKind,
+                    "a bank of bits, and no filter: load it as a BloomBank");
+  EXPECT_THROW_WITH(BloomFilter::load(path), WrongKind, "a bank of bits, and no filter");
   Bytes newer = bytes;
   put<std::uint32_t>(newer, 8, 3);
   EXPECT_THROW_WITH(BloomBank::read(source_of(newer)), CorruptFile,

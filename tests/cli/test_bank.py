@@ -417,7 +417,7 @@ class Banks(CommandTest):
                 ("f.scbf", ["apply", "--member", "a", "-", "1.delta", "-o", "x"],
                  "{}: a filter, and no bank: leave --member out", CORRUPT),
                 ("bits", ["count", "-", "fruit.txt"],
-                 "{}: a filter of bits, which does not count: 'scbf query' asks it", CORRUPT),
+                 "{}: a filter of bits, without counters: 'scbf query' asks it", CORRUPT),
                 ("2.delta", ["query", "-", "fruit.txt"], delta, CORRUPT),
                 ("2.delta", ["count", "-", "fruit.txt"], delta, CORRUPT),
                 ("2.delta", ["insert", "-", "fruit.txt", "-o", "x"], delta, CORRUPT),

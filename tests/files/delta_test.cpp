@@ -350,9 +350,11 @@ TEST(Delta, EpochsAreKeptInFiles) {
   }
   const Filter counters = sample(Geometry::split_block(1, 10));
   counters.save(path);
-  EXPECT_THROW_WITH(Delta::load(path), Incompatible, "no delta: it holds counters");
+  EXPECT_THROW_WITH(Delta::load(path), WrongKind,
+                    "a filter of counters, and no delta: load it as a Filter");
   BloomFilter(counters).save(path);
-  EXPECT_THROW_WITH(Delta::load(path), Incompatible, "no delta: it holds bits without an epoch");
+  EXPECT_THROW_WITH(Delta::load(path), WrongKind,
+                    "a filter of bits without an epoch, and no delta: load it as a BloomFilter");
 }
 
 TEST(Delta, DamageIsFoundInEveryByte) {

@@ -163,8 +163,8 @@ class Bank : public BankBase {
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// Reads and verifies everything, and builds the rows. A larger options.capacity makes room for
   /// more members; options.seed is ignored, here and in read. Throws IoError, CorruptFile, or
-  /// Incompatible if the file holds a filter or a BloomBank; otherwise as the constructor. Cost:
-  /// that of reading, and of add_members.
+  /// WrongKind (files.hpp) if the file holds a filter or a BloomBank; otherwise as the constructor.
+  /// Cost: that of reading, and of add_members.
   static Bank load(const std::filesystem::path& path, const BankOptions& options = {});
   /// The same bytes as save, to any sink.
   void write(const ByteSink& sink, const SaveOptions& options = {}) const;

@@ -165,7 +165,7 @@ struct BankFileInfo {
 };
 
 /// Reads and verifies only the headers of the file of a Bank or a BloomBank, including those of the
-/// members. Throws IoError, CorruptFile, or Incompatible if the file holds a filter.
+/// members. Throws IoError, CorruptFile, or WrongKind if the file holds a filter.
 BankFileInfo read_bank_file_info(const std::filesystem::path& path);
 /// Reads and verifies the whole file: for a Bank every member, as verify_file does a filter; for a
 /// BloomBank all rows. Memory: one chunk, and what is returned. Throws as read_bank_file_info.

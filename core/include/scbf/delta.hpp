@@ -37,8 +37,8 @@ namespace scbf {
 class Delta {
  public:
   /// Reads and verifies a message: what write wrote, or a file or stream of a BloomFilter that has
-  /// an epoch. Memory: the message, and two chunks. Throws IoError, CorruptFile, or Incompatible if
-  /// it is another kind of file.
+  /// an epoch. Memory: the message, and two chunks. Throws IoError, CorruptFile, or WrongKind
+  /// (files.hpp) if it is another kind of file.
   static Delta load(const std::filesystem::path& path);
   static Delta read(const ByteSource& source);
   /// Writes atomically, as Filter::save.

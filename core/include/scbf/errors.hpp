@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exceptions of the library. Every message names the value, the limit and the way out. The
 // library throws these, types derived from them (FilterFull, RemovalStopped, KeysAbsent,
-// MembersFull, scbf/cuda/errors.hpp), std::bad_alloc, and whatever a source or sink of the caller
-// throws. It never prints, exits or aborts. (A mapped file must stay as it is: if it is truncated,
-// or a page of it cannot be read, the system ends the process with SIGBUS.)
+// MembersFull, WrongKind, scbf/cuda/errors.hpp), std::bad_alloc, and whatever a source or sink of
+// the caller throws. It never prints, exits or aborts. (A mapped file must stay as it is: if it is
+// truncated, or a page of it cannot be read, the system ends the process with SIGBUS.)
 //
 // Moving. An object that owns something and can be moved (Filter, BloomFilter, BulkInserter, Bank,
 // BloomBank, SecondaryIndex, cuda::DeviceFilter) holds nothing once it has been moved from. It can

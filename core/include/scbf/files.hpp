@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "scbf/epoch.hpp"
+#include "scbf/errors.hpp"
 #include "scbf/geometry.hpp"
 #include "scbf/growth.hpp"
 
@@ -25,6 +26,33 @@ inline constexpr std::size_t kMaxMetadataBytes = std::size_t{1} << 20;
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 /// Fills the span from its beginning and returns how many bytes it wrote; 0 means the end.
 using ByteSource = std::function<std::size_t(std::span<std::byte>)>;
+
+/// What a file or stream holds, as far as whoever met it needed to know.
+enum class FileKind : std::uint8_t {
+  filter,          ///< of counters or of bits: for a Filter or a BloomFilter
+  filter_of_bits,  ///< for a BloomFilter
+  delta,           ///< changes of a BloomFilter: for a Delta
+  bank,            ///< of counters: for a Bank or a BloomBank
+  bank_of_bits     ///< for a BloomBank
+};
+
+/// A file or stream holds something else than was asked for. The message says what it holds, and
+/// which class takes that. Nothing was changed.
+class WrongKind : public Incompatible {
+ public:
+  /// The message is "finding: advice".
+  WrongKind(FileKind found, const std::string& finding, const std::string& advice)
+      : Incompatible(finding + ": " + advice), finding_bytes_(finding.size()), found_(found) {}
+  FileKind found() const noexcept { return found_; }
+  /// The message without its advice, as long as the exception lives.
+  std::string_view finding() const noexcept {
+    return std::string_view(what()).substr(0, finding_bytes_);
+  }
+
+ private:
+  std::size_t finding_bytes_;
+  FileKind found_;
+};
 
 /// How a filter is written.
 struct SaveOptions {
@@ -69,8 +97,8 @@ struct FileInfo {
   bool is_container() const noexcept { return growth.policy() != Growth::Policy::one; }
 };
 
-/// Reads and verifies the headers only. Throws IoError, CorruptFile, or Incompatible if the file
-/// holds a bank (bank.hpp).
+/// Reads and verifies the headers only. Throws IoError, CorruptFile, or WrongKind if the file holds
+/// a bank (bank.hpp).
 FileInfo read_file_info(const std::filesystem::path& path);
 /// Reads the whole file in bounded memory and verifies every checksum, the padding and the
 /// saturated counts. Throws as read_file_info, naming the first error found.

@@ -124,9 +124,9 @@ class Filter : public FilterBase {
 
   // ---- files: docs/file_format.md -------------------------------------------------------------
 
-  /// Reads and verifies everything. Throws IoError, CorruptFile, or Incompatible if the file holds
-  /// bits (bloom_filter.hpp). FilterOptions::seed is ignored, here and in map and read: the seed is
-  /// in the file.
+  /// Reads and verifies everything. Throws IoError, CorruptFile, or WrongKind (files.hpp) unless
+  /// the file holds a filter of counters. FilterOptions::seed is ignored, here and in map and read:
+  /// the seed is in the file.
   static Filter load(const std::filesystem::path& path, const FilterOptions& options = {});
   /// Maps the file for read-only queries. Verifies the headers and the padding (one page for each
   /// slice of `split`), but not the counters (use verify_file for these); pages are read on demand.
@@ -139,7 +139,7 @@ class Filter : public FilterBase {
   /// the filter, though not its copies, and not change meanwhile. Throws InvalidArgument unless
   /// their address is a multiple of 64.
   static Filter map(std::span<const std::byte> bytes, const FilterOptions& options = {});
-  /// Reads the bytes that write wrote and verifies everything. Throws CorruptFile or Incompatible.
+  /// Reads the bytes that write wrote and verifies everything. Throws CorruptFile or WrongKind.
   static Filter read(const ByteSource& source, const FilterOptions& options = {});
 
  private:

@@ -195,10 +195,11 @@ Delta DeltaCoder::read(Input& input, Bytes& kept) {
   const FileHead head = read_stages(input, [&](Input& part, StageHead&& stage) {
     const StageHeader& header = stage.header;
     if (!header.epoch) {
-      throw Incompatible(fmt::format("{}: no delta: it holds {}", part.name(),
-                                     header.geometry.cell() == Cell::bit
-                                         ? "bits without an epoch"
-                                         : "counters, which have no epochs"));
+      const bool bits = header.geometry.cell() == Cell::bit;
+      throw WrongKind(bits ? FileKind::filter_of_bits : FileKind::filter,
+                      fmt::format("{}: a filter of {}, and no delta", part.name(),
+                                  bits ? "bits without an epoch" : "counters"),
+                      bits ? "load it as a BloomFilter" : "load it as a Filter");
     }
     if (!history) history.emplace(header.since.history);
     delta.changes_ += header.changes;

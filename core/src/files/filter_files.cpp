@@ -79,20 +79,22 @@ Stage make_stage(const StageHead& head, std::unique_ptr<CounterStore> store,
 }
 
 /// Makes a filter of these cells; get(part, stage) returns the cells of each stage. A file of
-/// counters also gives a filter of bits, but not the other way round: that throws Incompatible.
+/// counters also gives a filter of bits, but not the other way round: that throws WrongKind.
 template <class Get>
 FilterRead read_filter(Input& input, const Backend& backend, Cell cell, Get get) {
   std::vector<Stage> stages;
   Cell stored = cell;
   FileHead head = read_stages(input, [&](Input& part, StageHead&& stage) {
     if (stage.header.content == Content::delta) {
-      throw Incompatible(fmt::format(
-          "{}: a delta, from epoch {} to {}, and no filter: apply it to a filter of bits",
-          part.name(), stage.header.since.number, stage.header.epoch.number));
+      throw WrongKind(FileKind::delta,
+                      fmt::format("{}: a delta, from epoch {} to {}, and no filter", part.name(),
+                                  stage.header.since.number, stage.header.epoch.number),
+                      "apply it to a filter of bits");
     }
     if (cell == Cell::counter && stage.header.geometry.cell() == Cell::bit) {
-      throw Incompatible(fmt::format(
-          "{}: a filter of bits, without counters: load it as a BloomFilter", part.name()));
+      throw WrongKind(FileKind::filter_of_bits,
+                      fmt::format("{}: a filter of bits, without counters", part.name()),
+                      "load it as a BloomFilter");
     }
     stored = stage.header.geometry.cell();
     std::unique_ptr<CounterStore> store = get(part, stage);

@@ -20,12 +20,13 @@ BankHeader read_bank_header(Input& input, std::vector<std::byte> bytes) {
     if (!container_format::is_container(bytes)) {
       file_format::checked_header_bytes(bytes, input.name());
     }
-    throw Incompatible(fmt::format(
-        "{}: a filter, and no bank: load it as a Filter, or as a BloomFilter", input.name()));
+    throw WrongKind(FileKind::filter, fmt::format("{}: a filter, and no bank", input.name()),
+                    "load it as a Filter, or as a BloomFilter");
   }
   if (rows_format::is_bank_of_bits(bytes)) {
-    throw Incompatible(
-        fmt::format("{}: a bank of bits, without counters: load it as a BloomBank", input.name()));
+    throw WrongKind(FileKind::bank_of_bits,
+                    fmt::format("{}: a bank of bits, without counters", input.name()),
+                    "load it as a BloomBank");
   }
   const std::uint64_t header_bytes = bank_format::checked_header_bytes(bytes, input.name());
   return bank_format::decode_header(read_header(input, std::move(bytes), header_bytes),

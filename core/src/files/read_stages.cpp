@@ -5,6 +5,7 @@
 
 #include "files/bank_format.hpp"
 #include "files/parts_header.hpp"
+#include "files/rows_format.hpp"
 #include "filter/last_digits.hpp"
 
 namespace scbf {
@@ -223,10 +224,15 @@ FileHead read_stages(Input& input, const UseStage& use) {
 }
 
 FileHead read_stages(Input& input, std::vector<std::byte> bytes, const UseStage& use) {
+  if (rows_format::is_bank_of_bits(bytes)) {
+    throw WrongKind(FileKind::bank_of_bits,
+                    fmt::format("{}: a bank of bits, and no filter", input.name()),
+                    "load it as a BloomBank");
+  }
   if (bank_format::is_bank(bytes)) {
-    throw Incompatible(
-        fmt::format("{}: a bank of filters, and no filter: load it as a Bank, or as a BloomBank",
-                    input.name()));
+    throw WrongKind(FileKind::bank,
+                    fmt::format("{}: a bank of filters, and no filter", input.name()),
+                    "load it as a Bank, or as a BloomBank");
   }
   return container_format::is_container(bytes) ? read_container(input, std::move(bytes), use)
                                                : read_single(input, std::move(bytes), use);
