@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <random>
 #include <vector>
 
 #include "scbf/sizing.hpp"
@@ -110,6 +112,96 @@ TEST(RankedMaths, FiltersAreAsPredicted) {
     EXPECT_EQ(filter.statistics().saturated, 0u);
     EXPECT_NEAR(filter.statistics().stages[0].estimated_keys, n, n * 0.01);
   }
+}
+
+/// The share of filters that have a stuck block after each key was replaced `turnovers` times.
+double share_with_stuck(const Geometry& geometry, std::size_t n, double turnovers, int filters) {
+  int with_stuck = 0;
+  for (int f = 0; f < filters; ++f) {
+    auto keys = random_keys(n, static_cast<std::uint64_t>(f) + 1);
+    scbf::Filter filter(geometry);
+    filter.insert(keys);
+    std::mt19937_64 random(static_cast<std::uint64_t>(f) + 1);
+    for (auto left = static_cast<std::size_t>(turnovers * static_cast<double>(n)); left > 0;
+         --left) {
+      std::uint64_t& key = keys[random() % n];
+      filter.remove(key);
+      filter.insert(key = random());
+    }
+    with_stuck += filter.statistics().saturated > 0;
+  }
+  return static_cast<double>(with_stuck) / filters;
+}
+
+/// Filters with few slots, so that it happens, at the beginning and as keys come and go. The
+/// formula errs to the safe side, by up to two.
+TEST(RankedMaths, StuckAsOftenAsPredicted) {
+  struct Case {
+    Geometry geometry;
+    std::size_t keys;
+    double turnovers;
+    int filters;
+  };
+  for (const Case& c : {Case{Geometry::ranked(82, 50, 0), 1500, 0, 400},
+                        Case{Geometry::ranked(82, 50, 1), 1700, 0, 400},
+                        Case{Geometry::ranked(82, 50, 1), 1500, 2, 200},
+                        Case{Geometry::ranked(108, 300, 8), 3600, 1, 200}}) {
+    const double predicted =
+        scbf::stuck_probability(c.geometry, static_cast<double>(c.keys), c.turnovers);
+    EXPECT_GT(predicted, 0.1);
+    EXPECT_LT(predicted, 0.4);
+    const double met = share_with_stuck(c.geometry, c.keys, c.turnovers, c.filters);
+    const double sigma = std::sqrt(predicted * (1 - predicted) / c.filters);
+    SCOPED_TRACE(c.geometry.describe());
+    EXPECT_LE(met, predicted + 3 * sigma);
+    EXPECT_GE(met, predicted / 2 - 2 * sigma);
+  }
+}
+
+/// In a long table with many entries, as many blocks find no slot within reach as are turned away
+/// by a queue. They do so several at a time, so fewer filters have any.
+TEST(RankedMaths, AsManyAreOutOfReachAsPredicted) {
+  const Geometry g = Geometry::ranked(112, 20'000, 2163);
+  constexpr int kFilters = 30;
+  double out_of_reach = 0;
+  for (int f = 0; f < kFilters; ++f) {
+    scbf::Filter filter(g);
+    filter.insert(random_keys(240'000, static_cast<std::uint64_t>(f) + 1));
+    const auto words = words_of(filter);
+    for (std::uint64_t b = 0; b < g.blocks_per_group(); ++b) {
+      out_of_reach += words[8 * b + 4] >> 63 != 0 && words[8 * b + 5] >> 63 == 0;
+    }
+    for (std::uint64_t slot = 0; slot < g.spill_slots(); ++slot) {
+      out_of_reach -= words[8 * g.blocks_per_group() + slot * g.spill_entry_words()] >> 32 != 0;
+    }
+  }
+  const double predicted = -kFilters * std::log1p(-scbf::stuck_probability(g, 240'000, 0));
+  EXPECT_GT(predicted, 100);
+  EXPECT_LT(out_of_reach, 1.2 * predicted);
+  EXPECT_GT(out_of_reach, 0.3 * predicted);  // the queue begins empty
+}
+
+/// The figures of docs/maths.md, and bounds.
+TEST(RankedMaths, StuckProbabilitiesOfTheTable) {
+  const std::map<double, double> of_page = {{1e4, 3.3e-5},  {1e5, 1.1e-4}, {1e6, 1.2e-24},
+                                            {1e7, 9.3e-12}, {1e8, 8.8e-8}, {1e9, 9.1e-6}};
+  for (const auto& [n, probability] : of_page) {
+    const Geometry g = scbf::geometry_for(Layout::ranked, static_cast<std::uint64_t>(n), 0.01);
+    EXPECT_NEAR(scbf::stuck_probability(g, n) / probability, 1, 0.06) << n;
+  }
+  const Geometry some = Geometry::ranked(82, 1000, 10);
+  EXPECT_EQ(scbf::stuck_probability(some, 0), 0);
+  EXPECT_EQ(scbf::stuck_probability(some, INFINITY), 1);
+  EXPECT_EQ(scbf::stuck_probability(some, 30'000, INFINITY), 1);
+  EXPECT_EQ(scbf::stuck_probability(Geometry::ranked(82, 40, 40), 1e9), 0);  // a slot for each
+  EXPECT_LT(scbf::stuck_probability(some, 30'000, 1), scbf::stuck_probability(some, 30'000, 10));
+  EXPECT_LT(scbf::stuck_probability(some, 30'000), scbf::stuck_probability(some, 31'000));
+  EXPECT_EQ(scbf::stuck_probability(Geometry::ranked(112, 1000, 0), 1e5), 1);
+  SCBF_EXPECT_THROW(scbf::stuck_probability(some, 30'000, -1), scbf::InvalidArgument,
+                    "turnovers -1: must be at least 0");
+  SCBF_EXPECT_THROW(scbf::stuck_probability(some, NAN), scbf::InvalidArgument, "n nan");
+  SCBF_EXPECT_THROW(scbf::stuck_probability(Geometry::split(3, 100), 1), scbf::InvalidArgument,
+                    "layout split: only blocks of ranked can be stuck");
 }
 
 /// Also where so many keys are in a block that nearly all would spill.

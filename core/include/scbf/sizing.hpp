@@ -47,6 +47,11 @@ double spilled_share(double n, std::uint32_t positions, double blocks);
 /// 10^9. The number of blocks that spill is Poisson-distributed; above 32, a table with six of ten
 /// slots in use keeps each entry within 32 slots of its home.
 double spill_slots_for(double n, std::uint32_t positions, double blocks);
+/// The probability that any block of a ranked filter is ever stuck (Geometry) while it holds n
+/// distinct keys, each of which is replaced by another `turnovers` times on average, in random
+/// order. An approximation that errs to the safe side (docs/maths.md).
+/// Throws InvalidArgument unless the layout is ranked and both numbers are at least 0.
+double stuck_probability(const Geometry& geometry, double n, double turnovers = 1000);
 /// P of a filter of this geometry that holds n distinct keys; n may be infinity (then P = 1).
 double predicted_fpr(const Geometry& geometry, double n);
 

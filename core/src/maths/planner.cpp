@@ -302,9 +302,11 @@ std::string why_ranked(const PlanRequest& request, const Option& made) {
   const auto blocks = static_cast<double>(g.blocks_per_group());
   std::string text = fmt::format(
       "ranked with {} positions: {:.1f} keys in a block, which may hold {}, and one cache line per "
-      "key; {:.2g} % of the blocks spill, {} may",
+      "key; {:.2g} % of the blocks spill, {} may, and while all keys are replaced 1,000 times, one "
+      "finds no room with a probability of {:.1g}",
       g.positions(), keys / blocks, 128 - g.positions(),
-      100 * spilled_share(keys, g.positions(), blocks), g.spill_slots());
+      100 * spilled_share(keys, g.positions(), blocks), g.spill_slots(),
+      stuck_probability(g, keys, 1000));
   if (!request.capacity) text += fmt::format(", room for {} keys", made.capacity);
   if (!request.fpr) text += fmt::format(", rate {:.3g}", made.fpr);
   text += ".";

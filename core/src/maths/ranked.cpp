@@ -59,6 +59,12 @@ double load_for(double fpr, std::uint32_t positions) {
   return low;
 }
 
+/// P(j = count) for j ~ Poisson(mean).
+double poisson_at(double mean, std::uint32_t count) {
+  return count == 0 ? std::exp(-mean)
+                    : std::exp(count * std::log(mean) - mean - std::lgamma(count + 1.0));
+}
+
 double share_above(double load, std::uint32_t positions) {
   return poisson_tail(load, 128 - positions + 1);
 }
@@ -99,6 +105,56 @@ double spill_slots_for(double n, std::uint32_t positions, double blocks) {
   // more, entries would be pushed out of reach.
   constexpr auto kReach = static_cast<double>(kMaxSpillReach);
   return most <= kReach ? most : std::ceil(most / 0.6) + kReach - 1;
+}
+
+namespace {
+
+/// The share of entries that find no slot within `reach` of their homes, in a table with so many
+/// entries per home: the share of customers that are turned away from a queue with room for so
+/// many, which serves one in a unit of time.
+double share_turned_away(double load, double reach) {
+  if (load >= 1) return 1;
+  // The θ > 0 with load·(e^θ − 1) = θ.
+  double low = -std::log(load), high = low;
+  const auto excess = [load](double theta) { return load * std::expm1(theta) - theta; };
+  while (excess(high) < 0) high *= 2;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = low + (high - low) / 2;
+    (excess(middle) < 0 ? low : high) = middle;
+  }
+  const double rest = 1 - load;
+  return rest * rest / (load * std::exp(low) - 1) * std::exp(-low * (reach - 1));
+}
+
+}  // namespace
+
+double stuck_probability(const Geometry& geometry, double n, double turnovers) {
+  if (geometry.layout() != Layout::ranked) {
+    throw InvalidArgument(
+        fmt::format("layout {}: only blocks of ranked can be stuck", to_string(geometry.layout())));
+  }
+  if (!(turnovers >= 0)) {
+    throw InvalidArgument(fmt::format("turnovers {}: must be at least 0", turnovers));
+  }
+  const auto blocks = static_cast<double>(geometry.blocks_per_group());
+  const double mean = blocks * spilled_share(n, geometry.positions(), blocks);
+  const auto slots = static_cast<double>(geometry.spill_slots());
+  if (n == 0 || slots >= blocks) return 0;
+  if (std::isinf(n) || std::isinf(turnovers)) return 1;
+  // A block spills when it gets one key more than its lists hold; of these times, those count at
+  // which it does not come back at once.
+  const double load = n / blocks;
+  const std::uint32_t fit = 128 - geometry.positions();
+  const double anew = std::max(0.0, 1 - load / (fit + 1));
+  const double spilling = turnovers * n * poisson_at(load, fit) * anew;
+  if (geometry.spill_reach() == geometry.spill_slots()) {
+    // Every entry may use every slot. All find one at first, and whenever a block spills.
+    const auto all = static_cast<std::uint32_t>(geometry.spill_slots());
+    return -std::expm1(std::log1p(-poisson_tail(mean, all + 1)) - spilling * poisson_at(mean, all));
+  }
+  const double turned_away = share_turned_away(mean / static_cast<double>(geometry.spill_homes()),
+                                               static_cast<double>(geometry.spill_reach()));
+  return -std::expm1(-(mean + spilling) * turned_away);
 }
 
 namespace sizing {
