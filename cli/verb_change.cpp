@@ -365,9 +365,11 @@ int remove(const RemoveOptions& options) {
       Json{{"removed", sum.removed},
            {"absent", sum.absent},
            {"ambiguous", sum.ambiguous},
+           {"kept", sum.kept},
            {"lost_per_false_removal", lost}},
-      fmt::format("removed {}, absent {}{}", grouped(sum.removed), grouped(sum.absent),
-                  sum.ambiguous > 0 ? fmt::format(", ambiguous {}", grouped(sum.ambiguous)) : ""),
+      fmt::format("removed {}, absent {}{}{}", grouped(sum.removed), grouped(sum.absent),
+                  sum.ambiguous > 0 ? fmt::format(", ambiguous {}", grouped(sum.ambiguous)) : "",
+                  sum.kept > 0 ? fmt::format(", kept {}", grouped(sum.kept)) : ""),
       list ? &*list : nullptr);
   if (2 * sum.absent > keys) {
     note(fmt::format("{}; {}", absent_of_all,
@@ -382,6 +384,13 @@ int remove(const RemoveOptions& options) {
     note(fmt::format("{} claimed by several stages and left where {}",
                      sum.ambiguous == 1 ? "1 key is" : grouped(sum.ambiguous) + " keys are",
                      sum.ambiguous == 1 ? "it is" : "they are"));
+  }
+  if (sum.kept > 0) {
+    note(
+        fmt::format("{} in blocks that were too full and have lost their counts: {} still there; "
+                    "build the filter anew, for more keys, to be able to remove {}",
+                    sum.kept == 1 ? "1 key is" : grouped(sum.kept) + " keys are",
+                    sum.kept == 1 ? "it is" : "they are", sum.kept == 1 ? "it" : "them"));
   }
   return sum.removed > 0 || keys == 0 ? kOk : kNothingFound;
 }

@@ -146,8 +146,9 @@ void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
     history = history_after(history, record.value());
     const FilterChange change = decode_change(record.value());
     region.filter->insert(KeyBatch::from_hashes(change.added), kAlone);
-    region.left_over +=
-        region.filter->remove(KeyBatch::from_hashes(change.removed), {}, kAlone).ambiguous;
+    const RemoveReport done =
+        region.filter->remove(KeyBatch::from_hashes(change.removed), {}, kAlone);
+    region.left_over += done.ambiguous + done.kept;
     region.log_entries += change.added.size() + change.removed.size();
   }
   if (seen != region.state.changes) {

@@ -109,10 +109,11 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   region.removed += change.removed.size();
   try {
     if (!change.removed.empty()) {
-      // Values that several stages claim stay in the filter as left-over entries.
+      // Values that several stages claim, or a stuck block keeps, stay as left-over entries.
       region.left_over += router.change([&](Bank& bank) {
-        return bank.remove(region.member, KeyBatch::from_hashes(change.removed), {}, kAlone)
-            .ambiguous;
+        const RemoveReport done =
+            bank.remove(region.member, KeyBatch::from_hashes(change.removed), {}, kAlone);
+        return done.ambiguous + done.kept;
       });
     }
   } catch (const std::exception&) {  // the values stay in the filter, which is harmless

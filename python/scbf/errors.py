@@ -122,7 +122,7 @@ class RemovalStopped(Error):
     Attributes:
         processed: how many keys of the call were processed, nulls included; continue with the key at this
             index.
-        removed, absent, ambiguous, nulls: how many of those had each outcome.
+        removed, absent, ambiguous, nulls, kept: how many of those had each outcome.
     """
 
     processed: int
@@ -130,19 +130,21 @@ class RemovalStopped(Error):
     absent: int
     ambiguous: int
     nulls: int
+    kept: int
 
 
 class KeysAbsent(Error, KeyError):
     """More keys of a removal were absent than ``most_absent`` allows. Nothing was changed.
 
     Attributes:
-        removed, absent, ambiguous, nulls: what the removal would have done.
+        removed, absent, ambiguous, nulls, kept: what the removal would have done.
     """
 
     removed: int
     absent: int
     ambiguous: int
     nulls: int
+    kept: int
 
     __str__ = Exception.__str__  # KeyError's would put the message in quotes
 

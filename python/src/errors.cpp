@@ -47,6 +47,7 @@ void describe(const nb::object& exception, const RemoveReport& report) {
   exception.attr("absent") = report.absent;
   exception.attr("ambiguous") = report.ambiguous;
   exception.attr("nulls") = report.nulls;
+  exception.attr("kept") = report.kept;
 }
 
 /// Derived classes are caught before their bases.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kit/ranked_check.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/detail/positions.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/filter.hpp"
@@ -23,7 +24,7 @@
 namespace {
 
 using namespace scbf_test;
-using scbf::Geometry;
+using scbf::Geometry, scbf::Removal;
 
 constexpr unsigned kSlices = 4;
 
@@ -58,18 +59,18 @@ class Model {
     block.spills = spills(block);
     find_stuck();
   }
-  bool remove(std::uint64_t hash) {
-    if (count(hash) == 0) return false;
+  Removal remove(std::uint64_t hash) {
+    if (count(hash) == 0) return Removal::absent;
     const At at = place(g_, hash);
     Block& block = blocks_[at.block];
-    if (stuck_.count(at.block) != 0) return true;
+    if (stuck_.count(at.block) != 0) return Removal::kept;
     for (unsigned j = 0; j < kSlices; ++j) {
       const auto found = block.counts[j].find(at.position[j]);
       if (found->second == 255) continue;
       if (--found->second == 0) block.counts[j].erase(found);
     }
     block.spills = spills(block);
-    return true;
+    return Removal::removed;
   }
   unsigned count(std::uint64_t hash) const {
     const At at = place(g_, hash);
@@ -164,7 +165,7 @@ std::uint64_t hash_of(std::uint64_t key, std::uint64_t seed) {
 }
 
 bool removes(scbf::Filter& filter, std::uint64_t key) {
-  return filter.remove(key) == scbf::Removal::removed;
+  return filter.remove(key) == Removal::removed;
 }
 
 struct RankedCase {
@@ -210,14 +211,14 @@ TEST_P(Ranked, WordsFollowFromTheCounts) {
           const bool known = random() % 8 != 0;
           std::size_t i = random() % held.size();
           const std::uint64_t key = known ? held[i] : random();
-          ASSERT_EQ(removes(filter, key), model.remove(hash_of(key, 7)));
+          ASSERT_EQ(filter.remove(key), model.remove(hash_of(key, 7)));
           if (known) {
             held[i] = held.back();
             held.pop_back();
           }
         }
         while (held.size() > aim + aim / 8 + 1) {
-          ASSERT_EQ(removes(filter, held.back()), model.remove(hash_of(held.back(), 7)));
+          ASSERT_EQ(filter.remove(held.back()), model.remove(hash_of(held.back(), 7)));
           held.pop_back();
         }
       }
@@ -341,6 +342,93 @@ TEST(RankedFilter, NeverForgetsAKey) {
   const auto rest = std::vector(keys.begin() + 1500, keys.end());
   EXPECT_EQ(contains(filter, rest), Answers(rest.size(), 1));
   EXPECT_GT(filter.statistics().saturated, 0u);
+}
+
+/// The verdicts on keys that are removed one by one, and how many were kept.
+std::pair<Answers, std::uint64_t> one_by_one(scbf::Filter filter,
+                                             const std::vector<std::uint64_t>& keys) {
+  Answers verdicts;
+  for (const std::uint64_t key : keys) {
+    verdicts.push_back(static_cast<std::uint8_t>(filter.remove(key)));
+  }
+  return {verdicts, static_cast<std::uint64_t>(
+                        std::ranges::count(verdicts, static_cast<std::uint8_t>(Removal::kept)))};
+}
+
+/// A stage whose blocks are partly stuck, and for growths that grow, stages after it.
+scbf::Filter with_stuck_blocks(const scbf::Growth& growth, std::string_view backend,
+                               const std::vector<std::uint64_t>& keys) {
+  scbf::Filter filter(growth, {.seed = 3, .backend = std::string(backend)});
+  for (int copy = 0; copy < 8; ++copy) filter.insert(scbf::KeyBatch(keys).slice(0, 400));
+  filter.insert(keys);
+  EXPECT_GT(filter.statistics().saturated, 0u);
+  return filter;
+}
+
+/// What is in a stuck block stays, and removals say so: one by one and in batches, on every
+/// backend and path, from one stage and from several, all or nothing, and in banks.
+TEST(RankedFilter, SaysWhatStuckBlocksKeep) {
+  auto keys = random_keys(1300, 6);
+  const auto absent = random_keys(300, 7);
+  for (const scbf::Growth& growth : {scbf::Growth::one(Geometry::ranked(100, 60, 10)),
+                                     scbf::Growth::tightening(500, 0.01, scbf::Layout::ranked)}) {
+    auto asked = keys;
+    asked.insert(asked.end(), absent.begin(), absent.end());
+    std::shuffle(asked.begin(), asked.end(), std::mt19937_64(1));
+    const scbf::Filter filled = with_stuck_blocks(growth, "scalar", keys);
+    EXPECT_EQ(filled.stages() > 1, growth.policy() != scbf::Growth::Policy::one);
+    const auto [verdicts, kept] = one_by_one(filled, asked);
+    ASSERT_GT(kept, 100u);
+    ASSERT_LT(kept, 1250u);
+    const auto check = [&](const scbf::RemoveReport& report, const Answers& given) {
+      EXPECT_TRUE(given == verdicts);
+      EXPECT_EQ(report.kept, kept);
+      EXPECT_EQ(report.removed + report.ambiguous + report.kept + report.absent, asked.size());
+      EXPECT_EQ(report.removed, static_cast<std::uint64_t>(std::ranges::count(verdicts, 1)));
+    };
+    for (const scbf::Backend* backend : available_backends()) {
+      if (backend->memory() != scbf::kHostMemory) continue;
+      SCOPED_TRACE(backend->name());
+      for (const scbf::Path path : {scbf::Path::direct, scbf::Path::partitioned}) {
+        for (const unsigned threads : {1u, 2u}) {
+          scbf::Filter filter = with_stuck_blocks(growth, backend->name(), keys);
+          const std::uint64_t removed_before = filter.keys_removed();
+          Answers given(asked.size());
+          const auto report = filter.remove(asked, given, {.threads = threads, .path = path});
+          check(report, given);
+          EXPECT_EQ(filter.keys_removed() - removed_before, report.removed);
+          scbf::Filter unasked = with_stuck_blocks(growth, backend->name(), keys);
+          EXPECT_EQ(unasked.remove(asked, {}, {.threads = threads, .path = path}).kept, kept);
+          EXPECT_TRUE(unasked == filter);
+        }
+      }
+      EXPECT_EQ(one_by_one(with_stuck_blocks(growth, backend->name(), keys), asked).first,
+                verdicts);
+      Answers given(asked.size());
+      scbf::Filter filter = with_stuck_blocks(growth, backend->name(), keys);
+      check(filter.remove(asked, given, {.most_absent = 600}), given);
+      filter = with_stuck_blocks(growth, backend->name(), keys);
+      EXPECT_THROW(filter.remove(asked, given, {.most_absent = 0}), scbf::KeysAbsent);
+      EXPECT_TRUE(given == verdicts);
+      EXPECT_TRUE(filter == with_stuck_blocks(growth, backend->name(), keys));
+
+      scbf::Bank bank(growth, {.seed = 3, .backend = std::string(backend->name())});
+      bank.add_member(filter);
+      bank.add_member(filter);
+      check(bank.remove(0, asked, given), given);
+      const scbf::MemberKeys batch{1, asked};
+      const auto report = bank.remove(std::span(&batch, 1));
+      check(report, given);
+      EXPECT_TRUE(bank.copy_member(0) == bank.copy_member(1));
+      std::vector<std::uint64_t> still;
+      for (std::size_t i = 0; i < asked.size(); ++i) {
+        if (given[i] == static_cast<std::uint8_t>(Removal::kept)) still.push_back(asked[i]);
+      }
+      for (const std::uint64_t key : still) {
+        ASSERT_EQ(bank.find(key), (std::vector<std::uint32_t>{0, 1}));
+      }
+    }
+  }
 }
 
 /// Damage is found, wherever it is.

@@ -94,6 +94,9 @@ enum class Removal : std::uint8_t {
   absent = 0,     ///< no filter claimed it
   removed = 1,    ///< from the one filter that claimed it
   ambiguous = 2,  ///< several claimed it: nothing changed, it is still there
+  /// One claimed it, in a block of `ranked` that is stuck (Geometry): nothing changed, it is still
+  /// there. Backends say `removed`; filters and banks find these keys afterwards.
+  kept = 3,
 };
 
 /// What Backend::remove did to one filter.
@@ -109,6 +112,7 @@ struct NewKeys {
 /// What Backend::remove did to all filters together.
 struct RemoveCounts {
   std::uint64_t removed = 0, ambiguous = 0;  ///< keys
+  std::uint64_t kept = 0;                    ///< keys; 0 from a backend, see Removal::kept
 };
 
 /// One insertion into one filter in many batches; see Backend::begin_bulk.

@@ -57,8 +57,8 @@ class Filter : public FilterBase {
   /// With options.most_absent = a, all or nothing: if more than a keys would be absent, nothing is
   /// changed and KeysAbsent is thrown; `verdicts` then says what would have become of each key, for
   /// example which are absent. Each key counts as it would at its turn: if a key is in the filter
-  /// once and in the batch twice, the second is absent. Null and ambiguous keys do not count as
-  /// absent. RemovalStopped, if thrown, has processed() == 0. An absent key may look present, at
+  /// once and in the batch twice, the second is absent. Null, ambiguous and kept keys do not count
+  /// as absent. RemovalStopped, if thrown, has processed() == 0. An absent key may look present, at
   /// the filter's rate P: of n absent keys, P·n are removed, which damages others. Cost: if it
   /// removes, as without the limit; if not, an insertion more. Temporary memory: with one stage, a
   /// byte and a bit per key of the batch; with several, ten bytes.

@@ -128,7 +128,8 @@ class BloomFilterRef : public ConstFilterRef {
 /// A view of counters for all changes and lookups; see Filter::ref.
 class FilterRef : public BloomFilterRef {
  public:
-  /// As Filter::remove of one key; returns whether the key was there.
+  /// As Filter::remove of one key; returns whether the key was there. (If it is kept by a stuck
+  /// block of `ranked`, that is true, and it counts as removed.)
   bool remove(std::uint64_t key) const noexcept { return remove_hash(hash(key)); }
   bool remove(std::string_view key) const noexcept { return remove_hash(hash(key)); }
   template <detail::NotAKey T>

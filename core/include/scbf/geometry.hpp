@@ -75,7 +75,7 @@ inline constexpr std::uint64_t kMaxSpillReach = 32;
 /// in the first slot that is free at or behind its home, which is block · spill_homes() / blocks,
 /// and less than spill_reach() behind it; unused slots are zero. A spilled block that the table has
 /// no room for is *stuck*: it keeps its bitmaps and forgets its counts. From then on its keys count
-/// 15, as those of saturated counters do, and removals of them succeed and take nothing. The
+/// 15, as those of saturated counters do, and removals of them take nothing (Removal::kept). The
 /// positions in use of stuck blocks, and counts at 255, are the saturated counters.
 ///
 /// Filters of bits have one bit for each counter, padding included: bit i, counted from the least

@@ -47,12 +47,14 @@ struct RemoveReport {
   std::uint64_t absent = 0;     ///< keys that no stage claimed at their turn; nothing was changed
   std::uint64_t ambiguous = 0;  ///< keys that several stages claimed; always 0 with one stage
   std::uint64_t nulls = 0;
+  std::uint64_t kept = 0;  ///< keys in stuck blocks of `ranked`, which are still there
 
   RemoveReport& operator+=(const RemoveReport& more) noexcept {
     removed += more.removed;
     absent += more.absent;
     ambiguous += more.ambiguous;
     nulls += more.nulls;
+    kept += more.kept;
     return *this;
   }
 };

@@ -79,19 +79,19 @@ class Round {
       work->batches.push_back({slot, keys});
     } catch (const std::bad_alloc&) {
       run();  // the keys before, of which some may be for the same slot
-      changed_ += level->change_one(what_, slot, keys, {}, options_).changed;
+      done_ += level->change_one(what_, slot, keys, {}, options_);
     }
   }
   /// Inserts or removes all that was added.
   void run() {
     for (Work& work : works_) {
       if (work.batches.empty()) continue;
-      changed_ += work.level->change_many(what_, work.batches, options_).changed;
+      done_ += work.level->change_many(what_, work.batches, options_);
       work.batches.clear();
     }
   }
-  /// How many keys were inserted or removed.
-  std::uint64_t changed() const noexcept { return changed_; }
+  /// How many keys were inserted or removed, and how many were kept.
+  const ChangeCounts& done() const noexcept { return done_; }
 
  private:
   struct Work {
@@ -101,7 +101,7 @@ class Round {
   Change what_;
   const BatchOptions& options_;
   std::vector<Work> works_;
-  std::uint64_t changed_ = 0;
+  ChangeCounts done_;
 };
 
 /// Bank::remove for one member of several stages, without nulls and absent keys in its report.
@@ -270,6 +270,7 @@ std::vector<Cursor> next_cursors(BankState& state, std::span<const MemberKeys> b
             remove_claimed(state, turn.member, batches[batch].keys, nullptr);
         report.removed += counts.removed;
         report.ambiguous += counts.ambiguous;
+        report.kept += counts.kept;
       }
     }
   }
@@ -360,13 +361,13 @@ RemoveReport Bank::remove(std::uint32_t member, const KeyBatch& keys,
   if (state.members[member].stages.size() == 1) {
     const ChangeCounts counts =
         state.first.change_one(Change::remove, member, keys, verdicts, options);
-    return {counts.changed, counts.absent, 0, counts.nulls};
+    return {counts.changed, counts.absent, 0, counts.nulls, counts.kept};
   }
   const RemoveCounts counts =
       remove_claimed(state, member, keys, verdicts.empty() ? nullptr : verdicts.data());
   const std::uint64_t nulls = keys.nulls();
-  return {counts.removed, keys.size() - nulls - counts.removed - counts.ambiguous, counts.ambiguous,
-          nulls};
+  return {counts.removed, keys.size() - nulls - counts.removed - counts.ambiguous - counts.kept,
+          counts.ambiguous, nulls, counts.kept};
 }
 
 RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOptions& options) {
@@ -392,8 +393,9 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
     run_cursors(state, batches, next_cursors(state, batches, turns, report), round, options,
                 report);
   }
-  report.removed += round.changed();
-  report.absent = valid - report.removed - report.ambiguous;
+  report.removed += round.done().changed;
+  report.kept += round.done().kept;
+  report.absent = valid - report.removed - report.ambiguous - report.kept;
   return report;
 }
 

@@ -239,7 +239,7 @@ ChangeCounts Level::change_counters(Change what, std::uint32_t slot, const KeyBa
     return {report.inserted, 0, report.nulls};
   }
   const RemoveReport report = remove_keys({&stage, 1}, keys, verdicts, options);
-  return {report.removed, report.absent, report.nulls};
+  return {report.removed, report.absent, report.nulls, report.kept};
 }
 
 ChangeCounts Level::change_and_mark(Change what, std::uint32_t slot, const KeyBatch& keys,
@@ -269,10 +269,11 @@ ChangeCounts Level::change_and_mark(Change what, std::uint32_t slot, const KeyBa
     const RemoveReport report = remove_keys({&stage, 1}, located, answers.first(valid), options);
     counts.changed += report.removed;
     counts.absent += report.absent;
+    counts.kept += report.kept;
     std::size_t removed = 0;
     for (std::size_t i = 0; i < valid; ++i) {
       hashes.data()[removed] = hashes.data()[i];
-      removed += answers[i];
+      removed += answers[i] == static_cast<std::uint8_t>(Removal::removed);
     }
     times.book(n, [&] { rows.mark_zeros(*kernels, words, slot, hashes.data(), removed, false); });
     if (!verdicts.empty()) spread_answers(keys, first, n, answers.data());

@@ -21,12 +21,13 @@ namespace scbf {
 enum class Change : std::uint8_t { insert, remove };
 
 struct ChangeCounts {
-  std::uint64_t changed = 0, absent = 0, nulls = 0;
+  std::uint64_t changed = 0, absent = 0, nulls = 0, kept = 0;
 
   ChangeCounts& operator+=(const ChangeCounts& other) noexcept {
     changed += other.changed;
     absent += other.absent;
     nulls += other.nulls;
+    kept += other.kept;
     return *this;
   }
 };

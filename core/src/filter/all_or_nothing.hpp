@@ -41,7 +41,7 @@ class RemovalLog {
             std::span<const std::uint8_t> answers) noexcept {
     static_assert(kMaxStages <= 256);
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      if (answers[i] == 0) continue;
+      if (answers[i] != static_cast<std::uint8_t>(Removal::removed)) continue;
       hashes_[size_] = run.values()[i];
       from_[size_++] = static_cast<std::uint8_t>(stage);
     }
@@ -98,6 +98,7 @@ RemoveReport remove_all_or_nothing(const Stages& stages, const KeyBatch& keys,
   try {
     if (stages.size() == 1) {
       report.removed = remove(std::size_t{0}, keys, out, options);
+      report.kept = count_kept(out);
       log.note(out);
     } else {
       const RemoveCounts counts =
@@ -115,6 +116,7 @@ RemoveReport remove_all_or_nothing(const Stages& stages, const KeyBatch& keys,
                          });
       report.removed = counts.removed;
       report.ambiguous = counts.ambiguous;
+      report.kept = counts.kept;
     }
   } catch (const RemovalStopped& stopped) {
     if (stages.size() == 1) log.note(out.first(stopped.processed()));
@@ -124,7 +126,7 @@ RemoveReport remove_all_or_nothing(const Stages& stages, const KeyBatch& keys,
     undo();
     throw;
   }
-  report.absent = keys.size() - report.nulls - report.removed - report.ambiguous;
+  report.absent = keys.size() - report.nulls - report.removed - report.ambiguous - report.kept;
   if (report.absent <= options.most_absent) return report;
   undo();
   throw KeysAbsent(error_text("{} of {} keys are absent: at most {} may be (most_absent); nothing "

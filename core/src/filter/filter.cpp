@@ -81,8 +81,7 @@ Removal remove_from_stages(std::vector<Stage>& stages, std::uint64_t hash) {
       claimer_among(stages.size(), [&](std::size_t s) { return stages[s].holds_one(hash); });
   if (claimer == kSeveralClaim) return Removal::ambiguous;
   if (claimer == kNoClaimer) return Removal::absent;
-  stages[claimer].remove_one(hash);
-  return Removal::removed;
+  return stages[claimer].remove_one(hash);
 }
 
 template <class Key>
@@ -111,7 +110,7 @@ Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
   state.begin_change();
   const std::uint64_t hash = state.hash_of(key);
   if (state.stages.size() == 1) {
-    return state.stages[0].remove_one(hash) ? Removal::removed : Removal::absent;
+    return state.stages[0].remove_one(hash);
   }
   return remove_from_stages(state.stages, hash);
 }

@@ -14,8 +14,12 @@
 #include "kit/answer_forms.hpp"
 #include "kit/cut_short.hpp"
 #include "kit/error_text.hpp"
+#include "kit/hash_keys.hpp"
 #include "kit/piece_room.hpp"
 #include "kit/ranked_check.hpp"
+#include "kit/ranked_counts.hpp"
+#include "kit/removal.hpp"
+#include "kit/spill_table.hpp"
 #include "kit/word_ops.hpp"
 #include "scbf/sizing.hpp"
 
@@ -128,6 +132,44 @@ void Stage::insert_again(const KeyBatch& keys, BatchOptions options) {
   }
 }
 
+bool Stage::keeps(std::uint64_t hash) const noexcept {
+  return has_ranked_counts(geometry()) && holds_one(hash) &&
+         is_stuck(geometry(), store->words(), detail::ranked_place(geometry(), hash));
+}
+
+namespace {
+
+/// How many removals have met stuck blocks in these stages, and in some others.
+std::uint64_t met_stuck(std::span<const Stage> stages) noexcept {
+  std::uint64_t sum = 0;
+  for (const Stage& stage : stages) {
+    if (!has_ranked_counts(stage.geometry()) || !stage.store->on_host()) continue;
+    sum += removals_from_stuck(stage.store->words()).load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+/// Which of the keys that a backend removed were kept: corrects verdicts and numbers. A stuck block
+/// neither loses nor gains positions in a removal, so the stage that keeps a key has claimed it at
+/// its turn, alone.
+void find_kept(std::span<const Stage> stages, const KeyBatch& keys, std::uint8_t* verdicts,
+               RemoveCounts& counts, std::span<RemovalChange> changes) noexcept {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (verdicts[i] != static_cast<std::uint8_t>(Removal::removed)) continue;
+    std::uint64_t hash = 0;
+    hash_keys(keys, i, 1, stages[0].seed, plain_hash_u64, &hash);
+    const auto keeper =
+        std::ranges::find_if(stages, [&](const Stage& stage) { return stage.keeps(hash); });
+    if (keeper == stages.end()) continue;
+    verdicts[i] = static_cast<std::uint8_t>(Removal::kept);
+    --changes[static_cast<std::size_t>(keeper - stages.begin())].keys;
+    --counts.removed;
+    ++counts.kept;
+  }
+}
+
+}  // namespace
+
 RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
                          std::span<std::uint8_t> verdicts, const BatchOptions& options) {
   const Backend& backend = *stages[0].backend;
@@ -137,6 +179,7 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
                         std::size_t done) {
     report.removed += counts.removed;
     report.ambiguous += counts.ambiguous;
+    report.kept += counts.kept;
     for (std::size_t i = 0; i < stages.size(); ++i) {
       stages[i].keys_removed += changes[i].keys;
       stages[i].known_nonzero.subtract(changes[i].emptied);
@@ -145,7 +188,7 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
   };
   const auto finish_report = [&] {
     report.nulls = keys.slice(0, processed).nulls();
-    report.absent = processed - report.nulls - report.removed - report.ambiguous;
+    report.absent = processed - report.nulls - report.removed - report.ambiguous - report.kept;
   };
   const auto stopped = [&](const char* why) {
     finish_report();
@@ -155,8 +198,11 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
   const auto remove_from = [&](std::span<const CounterView> views,
                                std::span<RemovalChange> changes) {
     const auto remove_some = [&](const KeyBatch& some, std::uint8_t* out) {
+      const std::uint64_t met_before = met_stuck(stages);
       try {
-        book(backend.remove(views, some, out, changes, options), changes, some.size());
+        RemoveCounts counts = backend.remove(views, some, out, changes, options);
+        if (met_stuck(stages) != met_before) find_kept(stages, some, out, counts, changes);
+        book(counts, changes, some.size());
       } catch (const CutShort& cut) {
         book(cut.removed, changes, cut.keys);
         throw;

@@ -101,14 +101,18 @@ struct Stage : StageRecords {
     known_nonzero.add(one_key->add(geometry(), store->words(), hash));
     ++keys_inserted;
   }
-  /// Returns false, changing nothing, if one of its counters is 0.
-  bool remove_one(std::uint64_t hash) noexcept {
+  /// What became of the key if no other stage claims it: never ambiguous.
+  Removal remove_one(std::uint64_t hash) noexcept {
     const std::uint32_t emptied = one_key->take(geometry(), store->words(), hash);
-    if (emptied == OneKey::kNotThere) return false;
+    if (emptied == OneKey::kNotThere) return Removal::absent;
+    if (emptied == 0 && keeps(hash)) [[unlikely]]
+      return Removal::kept;
     known_nonzero.subtract(emptied);
     ++keys_removed;
-    return true;
+    return Removal::removed;
   }
+  /// Is the key in a stuck block of `ranked`, from which no removal takes it?
+  bool keeps(std::uint64_t hash) const noexcept;
   /// Inserts keys that were removed just before, in ever smaller pieces if memory is short.
   void insert_again(const KeyBatch& keys, BatchOptions options);
 

@@ -135,7 +135,10 @@ std::uint32_t take_from_spilled(const Geometry& geometry, std::uint64_t* words,
   std::uint64_t* const line = ranked_line(words, place);
   const std::scoped_lock lock(spill_lock(words));
   std::uint64_t* const entry = table.find(detail::block_of(place));
-  if (entry == nullptr) return 0;
+  if (entry == nullptr) {
+    removals_from_stuck(words).fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
   std::uint32_t emptied = 0;
   for (unsigned j = 0; j < kRankedSlices; ++j) {
     const unsigned position = detail::position_of(place, j);
@@ -153,6 +156,13 @@ std::uint32_t take_from_spilled(const Geometry& geometry, std::uint64_t* words,
     take_back(table, entry, line, shape);
   }
   return emptied;
+}
+
+bool is_stuck(const Geometry& geometry, const std::uint64_t* words, std::uint64_t place) noexcept {
+  if (!is_spilled(ranked_line(words, place))) return false;
+  const ConstSpillTable table(geometry, words);
+  const std::scoped_lock lock(spill_lock(words));
+  return table.find(detail::block_of(place)) == nullptr;
 }
 
 unsigned least_of_spilled(const Geometry& geometry, const std::uint64_t* words,

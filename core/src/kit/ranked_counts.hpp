@@ -22,9 +22,12 @@ namespace scbf {
 std::uint32_t add_to_closed(const Geometry& geometry, std::uint64_t* words,
                             std::uint64_t place) noexcept;
 /// Takes a key that is there from a block that has spilled. Returns how many positions are no
-/// longer in use. From a block that is stuck it takes nothing.
+/// longer in use. From a block that is stuck it takes nothing, and counts that
+/// (removals_from_stuck).
 std::uint32_t take_from_spilled(const Geometry& geometry, std::uint64_t* words,
                                 std::uint64_t place) noexcept;
+/// Is the block of this place stuck? Then it stays so.
+bool is_stuck(const Geometry& geometry, const std::uint64_t* words, std::uint64_t place) noexcept;
 /// The smallest count of a key that is there, in a block that has spilled; kCounterMax if it is
 /// stuck.
 unsigned least_of_spilled(const Geometry& geometry, const std::uint64_t* words,

@@ -24,6 +24,12 @@ inline constexpr std::size_t kRemoveKeys = 4096;
 /// Claimers: a filter's number, or one of these.
 inline constexpr std::uint32_t kNoClaimer = 0xFFFF'FFFFu, kSeveralClaim = kNoClaimer - 1;
 
+/// How many verdicts are Removal::kept.
+inline std::uint64_t count_kept(std::span<const std::uint8_t> verdicts) noexcept {
+  return static_cast<std::uint64_t>(
+      std::ranges::count(verdicts, static_cast<std::uint8_t>(Removal::kept)));
+}
+
 /// Which of so many filters claims a key; claims(f) says whether filter f does.
 template <class Claims>
 std::uint32_t claimer_among(std::size_t filters, Claims claims) {
@@ -128,6 +134,7 @@ RemoveCounts remove_one_by_one(const Backend& backend, const Filters& filters, c
       } else if (claimer != kNoClaimer) {
         counts.removed += remove_from(claimer, KeyBatch::from_hashes({&hash, 1}),
                                       std::span<std::uint8_t>(&verdict, 1));
+        counts.kept += count_kept({&verdict, 1});
       }
     }
     if (verdicts != nullptr) verdicts[i] = verdict;
@@ -159,6 +166,7 @@ RemoveCounts remove_claimed(const Backend& backend, const Filters& filters, cons
         if (window.run(f).empty()) continue;
         counts.removed +=
             remove_from(f, KeyBatch::from_hashes(window.run(f)), window.run_answers(f));
+        counts.kept += count_kept(window.run_answers(f));
         window.take_answers(f);
       }
     }

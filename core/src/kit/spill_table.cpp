@@ -38,11 +38,27 @@ void BasicSpillTable<Word>::erase(const Word* entry) const noexcept {
 template class BasicSpillTable<std::uint64_t>;
 template class BasicSpillTable<const std::uint64_t>;
 
-std::mutex& spill_lock(const std::uint64_t* words) noexcept {
-  static std::array<std::mutex, 64> locks;
+namespace {
+
+struct Shared {
+  std::mutex lock;
+  std::atomic<std::uint64_t> removals_from_stuck{0};
+};
+
+/// What filters share whose words hash alike.
+Shared& shared_by(const std::uint64_t* words) noexcept {
+  static std::array<Shared, 64> all;
   // Filters begin on pages or lines of their own.
   const auto at = reinterpret_cast<std::uintptr_t>(words) / 64;
-  return locks[(at * 0x9E37'79B9'7F4A'7C15u) >> 58];
+  return all[(at * 0x9E37'79B9'7F4A'7C15u) >> 58];
+}
+
+}  // namespace
+
+std::mutex& spill_lock(const std::uint64_t* words) noexcept { return shared_by(words).lock; }
+
+std::atomic<std::uint64_t>& removals_from_stuck(const std::uint64_t* words) noexcept {
+  return shared_by(words).removals_from_stuck;
 }
 
 }  // namespace scbf

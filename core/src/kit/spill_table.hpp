@@ -10,6 +10,7 @@
 // Knuth, 1974.)
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -117,5 +118,8 @@ using ConstSpillTable = BasicSpillTable<const std::uint64_t>;
 /// Whoever uses the table while other threads may change it holds this. Threads that work on
 /// different blocks of one filter share its table; few keys are in blocks that spilled.
 std::mutex& spill_lock(const std::uint64_t* words) noexcept;
+/// How many removals met a stuck block, in this filter and those that share its lock. Whoever meets
+/// one counts it, so that whoever removes knows when to look for keys that were kept.
+std::atomic<std::uint64_t>& removals_from_stuck(const std::uint64_t* words) noexcept;
 
 }  // namespace scbf

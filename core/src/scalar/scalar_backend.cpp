@@ -48,7 +48,10 @@ std::uint64_t add_ranked(CounterView view, std::uint64_t hash) noexcept {
 std::uint64_t decrement_ranked(CounterView view, std::uint64_t hash) noexcept {
   const std::uint64_t place = detail::ranked_place(view.geometry, hash);
   BlockCounts block = read_block(view.geometry, view.words, detail::block_of(place));
-  if (block.stuck) return 0;
+  if (block.stuck) {
+    removals_from_stuck(view.words).fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
   std::uint64_t emptied = 0;
   for (unsigned j = 0; j < kRankedSlices; ++j) {
     std::uint8_t& count = count_in(block, place, j);

@@ -25,7 +25,10 @@ void add_reports(nb::module_& module) {
       .value("absent", Removal::absent, "no stage claimed it: nothing was changed")
       .value("removed", Removal::removed, "it was removed")
       .value("ambiguous", Removal::ambiguous,
-             "several stages claimed it: nothing was changed, and it is still there");
+             "several stages claimed it: nothing was changed, and it is still there")
+      .value("kept", Removal::kept,
+             "it is in a block of layout ranked whose counts are lost, as too many keys were "
+             "inserted: nothing was changed, and it is still there");
 
   nb::class_<InsertReport>(module, "InsertReport", "What an insertion did.")
       .def_ro("inserted", &InsertReport::inserted, "keys inserted, repetitions counted")
@@ -50,19 +53,22 @@ void add_reports(nb::module_& module) {
       .def_ro("ambiguous", &RemoveReport::ambiguous,
               "keys that several stages claimed, which are still there; 0 with one stage")
       .def_ro("nulls", &RemoveReport::nulls, "keys that were null, and were skipped")
+      .def_ro("kept", &RemoveReport::kept,
+              "keys in blocks of layout ranked whose counts are lost, which are still there")
       .def_static("_made",
                   [](std::uint64_t removed, std::uint64_t absent, std::uint64_t ambiguous,
-                     std::uint64_t nulls) {
-                    return RemoveReport{removed, absent, ambiguous, nulls};
+                     std::uint64_t nulls, std::uint64_t kept) {
+                    return RemoveReport{removed, absent, ambiguous, nulls, kept};
                   })
       .def("__reduce__",
            [](const RemoveReport& r) {
              return pickled(nb::type<RemoveReport>(), "_made", r.removed, r.absent, r.ambiguous,
-                            r.nulls);
+                            r.nulls, r.kept);
            })
       .def("__repr__", [](const RemoveReport& r) {
-        return fmt::format("<scbf.RemoveReport: {} removed, {} absent, {} ambiguous, {}>",
-                           r.removed, r.absent, r.ambiguous, counted(r.nulls, "null"));
+        return fmt::format("<scbf.RemoveReport: {} removed, {} absent, {} ambiguous, {}{}>",
+                           r.removed, r.absent, r.ambiguous, counted(r.nulls, "null"),
+                           r.kept > 0 ? fmt::format(", {} kept", r.kept) : "");
       });
 
   nb::class_<StageStatistics>(module, "StageStatistics", "The figures of one stage.")
