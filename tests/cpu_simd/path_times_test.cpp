@@ -101,6 +101,26 @@ TEST(RunFasterThan, ASlowBeginningDoesNotDecide) {
             Way::direct);
 }
 
+TEST(RunFasterThan, ALuckySampleDoesNotDecide) {
+  // So many samples that some of them meet a moment in which the direct path is much faster.
+  const Geometry geometry = Geometry::ranked(82, 420'000, 0).with(scbf::Cell::bit);
+  if (geometry.bytes() > scbf::l3_bytes()) GTEST_SKIP() << "only three samples";
+  const std::vector<std::uint64_t> keys(4'500'000);
+  int samples = 0;
+  for (int batch = 0; batch < 3; ++batch) {
+    scbf::run_faster(Operation::lookup, geometry, keys, {.threads = 1},
+                     [&](std::size_t, const KeyBatch& some, const Choice& choice) {
+                       const bool passes = choice.way == Way::by_position;
+                       const std::size_t ns = passes ? 8 : samples % 4 == 3 ? 2 : 12;
+                       samples += !passes;
+                       std::this_thread::sleep_for(std::chrono::nanoseconds(ns * some.size()));
+                     });
+  }
+  EXPECT_GE(samples, 3 * 2 * 8);
+  EXPECT_EQ(scbf::path_times(Operation::lookup, geometry, 1).faster(4'500'000, 269'000),
+            Way::by_position);
+}
+
 TEST(PathTimes, BothAreTriedAtFirstAndThenRarely) {
   for (const auto& [cheap, later] : {std::pair{false, 9}, {true, 79}}) {
     PathTimes times;
