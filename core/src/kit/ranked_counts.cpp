@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
+#include <cstring>
 #include <utility>
 
 #include "kit/spill_table.hpp"
@@ -209,46 +209,64 @@ BlockCounts read_block(const Geometry& geometry, const std::uint64_t* words, std
   return all;
 }
 
+namespace {
+
+/// The counts of a slice in the making.
+struct SliceOfCounts {
+  std::uint64_t in_use[2] = {};  ///< positions
+  List list;
+  unsigned keys = 0;
+  bool stays = false;  ///< a count is at kMostSpilled
+
+  explicit SliceOfCounts(const std::array<std::uint8_t, kMaxRankedPositions>& counts) noexcept {
+    static_assert(kMaxRankedPositions % 8 == 0);
+    for (unsigned first = 0; first < kMaxRankedPositions; first += 8) {
+      std::uint64_t eight = 0;
+      std::memcpy(&eight, counts.data() + first, sizeof eight);
+      while (eight != 0) {
+        const auto i = static_cast<unsigned>(std::countr_zero(eight)) / 8;
+        const auto count = static_cast<unsigned>(eight >> 8 * i & 0xFF);
+        eight &= ~(std::uint64_t{0xFF} << 8 * i);
+        in_use[(first + i) / 64] |= std::uint64_t{1} << (first + i) % 64;
+        list.append(count);
+        keys += count;
+        stays |= count == kMostSpilled;
+      }
+    }
+  }
+};
+
+}  // namespace
+
 void write_block(const Geometry& geometry, std::uint64_t* words, std::uint64_t block,
                  const BlockCounts& counts) {
   const RankedShape shape(geometry);
   const SpillTable table(geometry, words);
   std::uint64_t* const line = words + block * kWordsPerBlock;
+  const SliceOfCounts slices[kRankedSlices] = {
+      SliceOfCounts(counts.counts[0]), SliceOfCounts(counts.counts[1]),
+      SliceOfCounts(counts.counts[2]), SliceOfCounts(counts.counts[3])};
+  // Lists have no room for a count that stays.
+  const bool in_lists =
+      !counts.stuck && slices[0].keys <= shape.most_keys &&
+      std::ranges::none_of(slices, [](const SliceOfCounts& slice) { return slice.stays; });
   for (unsigned j = 0; j < kRankedSlices; ++j) {
-    std::uint64_t bitmap[2] = {};
-    for (unsigned position = 0; position < shape.positions; ++position) {
-      const unsigned count = counts.counts[j][position];
-      bitmap[position / 64] |= std::uint64_t{count != 0} << position % 64;
-    }
-    line[j] = bitmap[0];
-    line[kRankedSlices + j] = bitmap[1];
+    line[j] = slices[j].in_use[0];
+    line[kRankedSlices + j] = slices[j].in_use[1] | (in_lists ? slices[j].list.in(shape) : 0);
   }
-  const auto& first = counts.counts[0];
-  const unsigned keys = std::accumulate(first.begin(), first.begin() + shape.positions, 0u);
-  const bool in_lists = !counts.stuck && fit_lists(shape, keys, [&](unsigned i) -> unsigned {
-    return counts.counts[i / shape.positions][i % shape.positions];
-  });
   if (!in_lists) line[kRankedSlices] |= kLast;
   const std::scoped_lock lock(spill_lock(words));
   std::uint64_t* entry = table.find(block);
   if (in_lists || counts.stuck) {
     if (entry != nullptr) table.erase(entry);
-  } else {
-    if (entry == nullptr) entry = table.add(block);
-    if (entry == nullptr) return;  // stuck
+    return;
   }
-  if (counts.stuck) return;
+  if (entry == nullptr) entry = table.add(block);
+  if (entry == nullptr) return;  // stuck
   for (unsigned j = 0; j < kRankedSlices; ++j) {
-    List list;
     for (unsigned position = 0; position < shape.positions; ++position) {
-      const unsigned count = counts.counts[j][position];
-      if (!in_lists) {
-        table.set_count(entry, shape.index_of(j, position), count);
-      } else if (count > 0) {
-        list.append(count);
-      }
+      table.set_count(entry, shape.index_of(j, position), counts.counts[j][position]);
     }
-    if (in_lists) line[kRankedSlices + j] |= list.in(shape);
   }
 }
 
