@@ -20,11 +20,37 @@
 
 namespace scbf_test {
 
-/// The first bit of a level's rows that is not as the stages are. words_of(level, slot) are the
-/// words of a stage, null if there is none; is_set(geometry, words, row) reads them.
-template <class WordsOf, class IsSet>
-std::optional<std::string> wrong_bit(const scbf::Level& level, const WordsOf& words_of,
-                                     IsSet is_set) {
+/// Rows that are compared at once: those of a word of counters.
+constexpr std::uint64_t kRowsAtOnce = 16;
+
+/// Of so many rows from `first` on, those in which a stage of counters has a bit, as bits 0 to 15.
+inline std::uint64_t counters_in_rows(const scbf::Geometry& geometry, const std::uint64_t* words,
+                                      std::uint64_t first) {
+  std::uint64_t rows = 0;
+  if (geometry.layout() == scbf::Layout::ranked) {
+    const std::uint64_t n = std::min(kRowsAtOnce, geometry.padded_counters() - first);
+    for (std::uint64_t i = 0; i < n; ++i) {
+      rows |= std::uint64_t{scbf::is_in_row(geometry, words, first + i)} << i;
+    }
+    return rows;
+  }
+  const std::uint64_t word = words[first / kRowsAtOnce];
+  for (std::uint64_t i = 0; i < kRowsAtOnce && word != 0; ++i) {
+    rows |= std::uint64_t{(word >> 4 * i & 0xF) != 0} << i;
+  }
+  return rows;
+}
+/// The same for a stage of bits.
+inline std::uint64_t bits_in_rows(const scbf::Geometry&, const std::uint64_t* words,
+                                  std::uint64_t first) {
+  return words[first / 64] >> first % 64 & 0xFFFF;
+}
+
+/// The first row of a level that is not as the stages are. words_of(level, slot) are the words of a
+/// stage, null if there is none; in_rows reads them.
+template <class WordsOf, class InRows>
+std::optional<std::string> wrong_row(const scbf::Level& level, const WordsOf& words_of,
+                                     InRows in_rows) {
   const scbf::Geometry& geometry = level.shape.geometry;
   const scbf::RowsView rows = level.rows.view();
   struct Stage {
@@ -35,30 +61,35 @@ std::optional<std::string> wrong_bit(const scbf::Level& level, const WordsOf& wo
   for (std::uint32_t slot = 0; slot < level.slots(); ++slot) {
     if (const auto* words = words_of(level, slot)) stages.push_back({slot, words});
   }
-  // Half of what tests of banks do is this loop: plain pointers, which cost nothing unoptimised
+  // Much of what tests of banks do is this loop: plain pointers, which cost nothing unoptimised
   // either.
   const Stage* const end = stages.data() + stages.size();
-  std::vector<std::uint8_t> bytes(rows.stride);
+  std::vector<std::uint8_t> bytes(kRowsAtOnce * rows.stride);
   std::uint8_t* const want = bytes.data();
-  for (std::uint64_t row = 0; row < geometry.padded_counters(); ++row) {
-    std::memset(want, 0, rows.stride);
+  for (std::uint64_t row = 0; row < geometry.padded_counters(); row += kRowsAtOnce) {
+    const std::uint64_t n = std::min(kRowsAtOnce, geometry.padded_counters() - row);
+    std::memset(want, 0, n * rows.stride);
     for (const Stage* stage = stages.data(); stage != end; ++stage) {
-      const bool set = is_set(geometry, stage->words, row);
-      want[stage->slot / 8] |= static_cast<std::uint8_t>(set << stage->slot % 8);
+      std::uint8_t* const column = want + stage->slot / 8;
+      const auto bit = static_cast<std::uint8_t>(1u << stage->slot % 8);
+      for (std::uint64_t set = in_rows(geometry, stage->words, row); set != 0; set &= set - 1) {
+        column[static_cast<std::uint64_t>(__builtin_ctzll(set)) * rows.stride] |= bit;
+      }
     }
     const std::uint8_t* const got = rows.bytes + row * rows.stride;
-    if (std::memcmp(want, got, rows.stride) == 0) continue;
-    const std::ptrdiff_t at = std::mismatch(want, want + rows.stride, got).first - want;
-    return fmt::format("row {}, byte {} is {:#04x}, by the stages {:#04x}", row, at, got[at],
-                       want[at]);
+    if (std::memcmp(want, got, n * rows.stride) == 0) continue;
+    const auto at =
+        static_cast<std::uint64_t>(std::mismatch(want, want + n * rows.stride, got).first - want);
+    return fmt::format("row {}, byte {} is {:#04x}, by the stages {:#04x}", row + at / rows.stride,
+                       at % rows.stride, got[at], want[at]);
   }
   return std::nullopt;
 }
 
-/// The first error found, or nothing. Cost: reads all counters or bits one at a time.
-template <class WordsOf, class IsSet>
+/// The first error found, or nothing. Cost: reads all counters or bits.
+template <class WordsOf, class InRows>
 std::optional<std::string> state_error(const scbf::BankState& state, const WordsOf& words_of,
-                                       IsSet is_set) {
+                                       InRows in_rows) {
   std::map<const scbf::Level*, std::size_t> stages;  // of members
   for (std::uint32_t m = 0; m < state.members.size(); ++m) {
     const auto& own = state.members[m].stages;
@@ -86,8 +117,8 @@ std::optional<std::string> state_error(const scbf::BankState& state, const Words
                            level.index, slot);
       }
     }
-    if (const auto bit = wrong_bit(level, words_of, is_set)) {
-      return fmt::format("stages of index {}: {}", level.index, *bit);
+    if (const auto row = wrong_row(level, words_of, in_rows)) {
+      return fmt::format("stages of index {}: {}", level.index, *row);
     }
     return std::nullopt;
   };
@@ -112,7 +143,7 @@ inline std::optional<std::string> bank_error(const scbf::Bank& bank) {
   }
   return state_error(
       state, [](const scbf::Level& level, std::uint32_t slot) { return level.column(slot).words; },
-      scbf::is_in_row);
+      counters_in_rows);
 }
 
 /// The same for a bank of bits to which these members were added.
@@ -137,9 +168,7 @@ inline std::optional<std::string> bits_error(
         const auto at = words.find({&level, slot});
         return at == words.end() ? nullptr : at->second;
       },
-      [](const scbf::Geometry&, const std::uint64_t* bits, std::uint64_t row) {
-        return (bits[row / 64] >> row % 64 & 1) != 0;
-      });
+      bits_in_rows);
 }
 
 }  // namespace scbf_test
