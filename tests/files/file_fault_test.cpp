@@ -16,6 +16,7 @@
 
 #include "files/file_io.hpp"
 #include "files/file_test_support.hpp"
+#include "files/save_filter.hpp"
 
 namespace scbf::test {
 namespace {
@@ -27,6 +28,7 @@ class WatchedCalls : public FileSystemCalls {
   std::function<int(int, const std::string&)> before = [](int, const std::string&) { return 0; };
   std::size_t most_bytes = SIZE_MAX;  // written or read by one call
   std::vector<std::string> log;
+  std::vector<off_t> placed;                   // offsets of pwrite
   std::vector<std::pair<off_t, off_t>> begun;  // stretches of begin_writeback: offset, bytes
 
   int open(const char* path, int flags, mode_t mode) override {
@@ -44,6 +46,11 @@ class WatchedCalls : public FileSystemCalls {
   ssize_t write(int fd, const void* buffer, std::size_t bytes) override {
     if (fails("write")) return -1;
     return FileSystemCalls::write(fd, buffer, std::min(bytes, most_bytes));
+  }
+  ssize_t pwrite(int fd, const void* buffer, std::size_t bytes, off_t offset) override {
+    if (fails("pwrite")) return -1;
+    placed.push_back(offset);
+    return FileSystemCalls::pwrite(fd, buffer, std::min(bytes, most_bytes), offset);
   }
   int fsync(int fd) override { return fails("fsync") ? -1 : FileSystemCalls::fsync(fd); }
   int begin_writeback(int fd, off_t offset, off_t bytes) override {
@@ -87,9 +94,17 @@ void save_with(const Filter& filter, const fs::path& path, FileSystemCalls& call
   write_file(
       path, [&](const ByteSink& sink) { filter.write(sink); }, calls);
 }
+/// As Filter::save does it.
+void save_in_one_pass(const Filter& filter, const fs::path& path, FileSystemCalls& calls) {
+  write_file(
+      path, [&](const OutputFile& file) { write_and_summarise(filter, {}, file); }, calls);
+}
+
+using Save = void (*)(const Filter&, const fs::path&, FileSystemCalls&);
 
 class FileFault : public testing::Test {
  protected:
+  Save save_ = save_with;
   const TemporaryFolder folder_;
   const fs::path path_ = folder_ / "filter.scbf";
   const Filter old_ = sample(Geometry::split_block(1, 10));
@@ -99,10 +114,43 @@ class FileFault : public testing::Test {
 
   std::vector<std::string> calls_of_a_save() {
     WatchedCalls calls;
-    save_with(new_, path_, calls);
+    save_(new_, path_, calls);
     return calls.log;
   }
 };
+
+class EverySave : public FileFault, public testing::WithParamInterface<Save> {
+ protected:
+  EverySave() { save_ = GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(InOrder, EverySave, testing::Values(save_with));
+INSTANTIATE_TEST_SUITE_P(InOnePass, EverySave, testing::Values(save_in_one_pass));
+
+TEST_F(FileFault, ASaveInOnePassWritesTheHeaderLast) {
+  WatchedCalls calls;
+  save_in_one_pass(new_, path_, calls);
+  EXPECT_EQ(calls.log,
+            (std::vector<std::string>{"open", "open", "pwrite", "pwrite", "pwrite", "fsync",
+                                      "close", "rename", "open", "fsync", "close"}));
+  EXPECT_EQ(read_bytes(path_), new_bytes_);
+  const off_t payload = 4096;
+  EXPECT_EQ(calls.placed, (std::vector<off_t>{payload, payload + (1 << 20), 0}));
+}
+
+TEST_F(FileFault, PartsGoToTheDiskAsTheyCome) {
+  const Bytes piece(3 << 20, std::byte{7});
+  WatchedCalls calls;
+  write_file(
+      path_,
+      [&](const OutputFile& file) {
+        for (int i = 9; i >= 0; --i) file.write_at(std::uint64_t(i) * piece.size(), piece);
+      },
+      calls);
+  const off_t eight = off_t{8} << 20;
+  EXPECT_EQ(calls.begun,
+            (std::vector<std::pair<off_t, off_t>>{{2 * eight, eight}, {eight, eight}, {0, eight}}));
+  EXPECT_EQ(read_bytes(path_), Bytes(10 * piece.size(), std::byte{7}));
+}
 
 TEST_F(FileFault, ASaveDoesWhatItPromisesInThisOrder) {
   EXPECT_EQ(calls_of_a_save(),
@@ -136,7 +184,7 @@ TEST_F(FileFault, ALargeFileIsWrittenToTheDiskAsItComes) {
   }
 }
 
-TEST_F(FileFault, EveryCallFailsOnce) {
+TEST_P(EverySave, EveryCallFailsOnce) {
   for (const bool replacing : {false, true}) {
     fs::remove(path_);
     if (replacing) old_.save(path_);
@@ -151,7 +199,7 @@ TEST_F(FileFault, EveryCallFailsOnce) {
         calls.before = [&](int n, const std::string&) { return n == failing ? error : 0; };
         std::string message;
         try {
-          save_with(new_, path_, calls);
+          save_(new_, path_, calls);
         } catch (const IoError& caught) {
           message = caught.what();
         }
@@ -183,7 +231,7 @@ TEST_F(FileFault, EveryCallFailsOnce) {
   }
 }
 
-TEST_F(FileFault, KilledAtEveryCall) {
+TEST_P(EverySave, KilledAtEveryCall) {
   for (const bool replacing : {false, true}) {
     fs::remove(path_);
     if (replacing) old_.save(path_);
@@ -207,7 +255,7 @@ TEST_F(FileFault, KilledAtEveryCall) {
             if (n == fatal) ::_exit(9);
             return 0;
           };
-          save_with(new_, path_, calls);
+          save_(new_, path_, calls);
           ::_exit(0);
         }
         int status = 0;
@@ -239,7 +287,7 @@ TEST_F(FileFault, KilledAtEveryCall) {
   }
 }
 
-TEST_F(FileFault, InterruptedAndShortCallsAreCarriedOn) {
+TEST_P(EverySave, InterruptedAndShortCallsAreCarriedOn) {
   old_.save(path_);
   const std::size_t usual = calls_of_a_save().size();
   for (const std::size_t most_bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{100'001}}) {
@@ -248,7 +296,7 @@ TEST_F(FileFault, InterruptedAndShortCallsAreCarriedOn) {
     calls.most_bytes = most_bytes;
     // Every other call is interrupted before it does anything.
     calls.before = [&](int n, const std::string&) { return n % 2 == 0 ? EINTR : 0; };
-    save_with(filter, path_, calls);
+    save_(filter, path_, calls);
     EXPECT_GT(calls.log.size(), usual);
     EXPECT_TRUE(Filter::load(path_) == filter);
 
@@ -294,7 +342,7 @@ TEST_F(FileFault, TheOwnerMayBeLostButNotTheFile) {
   old_.save(path_);
   WatchedCalls calls;
   calls.before = [](int, const std::string& name) { return name == "fchown" ? EPERM : 0; };
-  save_with(new_, path_, calls);
+  save_(new_, path_, calls);
   EXPECT_EQ(read_bytes(path_), new_bytes_);
 }
 
@@ -319,7 +367,7 @@ TEST_F(FileFault, TheGroupIsKeptWhereTheOwnerCannotBe) {
   struct stat status {};
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);
   NotRoot calls;
-  save_with(new_, path_, calls);
+  save_(new_, path_, calls);
   EXPECT_EQ(read_bytes(path_), new_bytes_);
   const std::vector<std::pair<uid_t, gid_t>> wanted{{status.st_uid, status.st_gid},
                                                     {static_cast<uid_t>(-1), status.st_gid}};
@@ -338,7 +386,7 @@ TEST_F(FileFault, ATakenTemporaryNameIsNotUsed) {
   calls.before = [](int n, const std::string& name) {  // the first looks for a file to replace
     return name == "open" && n > 1 && n < 6 ? EEXIST : 0;
   };
-  save_with(new_, path_, calls);
+  save_(new_, path_, calls);
   EXPECT_EQ(read_bytes(path_), new_bytes_);
   EXPECT_GE(std::count(calls.log.begin(), calls.log.end(), "open"), 6);
 }

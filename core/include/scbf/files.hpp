@@ -19,6 +19,8 @@
 
 namespace scbf {
 
+class Executor;
+
 /// The largest size of a filter's metadata, in bytes.
 inline constexpr std::size_t kMaxMetadataBytes = std::size_t{1} << 20;
 
@@ -60,6 +62,10 @@ struct SaveOptions {
   /// is shortest. A young filter becomes much smaller, one at half fill does not (docs/readers.md,
   /// with the cost). Such a file can be loaded but not mapped.
   bool compress = false;
+  /// Threads that compute checksums of a payload that is not packed, and where they come from, as
+  /// in BatchOptions. The bytes do not depend on them.
+  unsigned threads = 0;
+  const Executor* executor = nullptr;
 };
 
 /// What a filter file says of one stage, field by field as in docs/file_format.md.

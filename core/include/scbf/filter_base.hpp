@@ -217,9 +217,10 @@ class FilterBase {
   /// meanwhile leaves a temporary file, .scbf-*.tmp. Pipes and devices are written as they are.
   /// Throws IoError: the old file is still there, unless the error says that the new one
   /// is in place and only the directory could not be synced. Throws CorruptFile if the filter was
-  /// mapped and its file then overwritten, so that its words cannot be those of a filter.
+  /// mapped and its file then overwritten, so that its words cannot be those of a filter. Cost: one
+  /// pass over the counters; two into a pipe, or with options.compress.
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
-  /// The same bytes as save, to any sink.
+  /// The same bytes as save, to any sink. Cost: two passes over the counters.
   void write(const ByteSink& sink, const SaveOptions& options = {}) const;
 
  protected:

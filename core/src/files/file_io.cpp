@@ -28,6 +28,9 @@ ssize_t FileSystemCalls::read(int fd, void* buffer, std::size_t bytes) {
 ssize_t FileSystemCalls::write(int fd, const void* buffer, std::size_t bytes) {
   return ::write(fd, buffer, bytes);
 }
+ssize_t FileSystemCalls::pwrite(int fd, const void* buffer, std::size_t bytes, off_t offset) {
+  return ::pwrite(fd, buffer, bytes, offset);
+}
 off_t FileSystemCalls::lseek(int fd, off_t offset, int whence) {
   return ::lseek(fd, offset, whence);
 }
@@ -108,15 +111,51 @@ class TemporaryName {
   bool kept_ = false;
 };
 
-void write_all(FileSystemCalls& calls, int fd, std::span<const std::byte> bytes,
-               const fs::path& path) {
+/// Writes all bytes; write(rest) is a system call that writes some of the rest.
+template <class Write>
+void write_all(std::span<const std::byte> bytes, const fs::path& path, Write write) {
   while (!bytes.empty()) {
-    const ssize_t n =
-        retry_interrupted([&] { return calls.write(fd, bytes.data(), bytes.size()); });
+    const ssize_t n = retry_interrupted([&] { return write(bytes); });
     if (n < 0) throw_io(path, "cannot write", errno);
     if (n == 0) throw_io(path, "cannot write", EIO);
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
+}
+
+/// Writes a file in order.
+ByteSink appending(FileSystemCalls& calls, int fd, const fs::path& path) {
+  return [&calls, fd, &path](std::span<const std::byte> bytes) {
+    write_all(bytes, path, [&](std::span<const std::byte> rest) {
+      return calls.write(fd, rest.data(), rest.size());
+    });
+  };
+}
+
+/// Writes a regular file. The disk writes each stretch while the next is produced. Otherwise
+/// everything would wait for fsync, which also reports what fails.
+OutputFile regular_file(FileSystemCalls& calls, int fd, const fs::path& path) {
+  OutputFile file;
+  file.append = [&calls, fd, append = appending(calls, fd, path), written = off_t{0},
+                 under_way = off_t{0}](std::span<const std::byte> bytes) mutable {
+    append(bytes);
+    written += static_cast<off_t>(bytes.size());
+    if (written - under_way < kWritebackBytes) return;
+    calls.begin_writeback(fd, under_way, written - under_way);
+    under_way = written;
+  };
+  file.write_at = [&calls, fd, &path](std::uint64_t offset, std::span<const std::byte> bytes) {
+    auto at = static_cast<off_t>(offset);
+    const off_t stretch = at / kWritebackBytes * kWritebackBytes;
+    write_all(bytes, path, [&](std::span<const std::byte> rest) {
+      const ssize_t n = calls.pwrite(fd, rest.data(), rest.size(), at);
+      if (n > 0) at += n;
+      return n;
+    });
+    // (What other threads still write there goes to the disk by fsync.)
+    const off_t end = at / kWritebackBytes * kWritebackBytes;
+    if (end > stretch) calls.begin_writeback(fd, stretch, end - stretch);
+  };
+  return file;
 }
 
 /// The name at the end of a chain of symbolic links, whether a file exists there or not. Renaming
@@ -170,13 +209,13 @@ OpenFile open_temporary(FileSystemCalls& calls, const fs::path& directory, mode_
   }
 }
 
-void write_straight(const fs::path& path, const std::function<void(const ByteSink&)>& produce,
+void write_straight(const fs::path& path, const std::function<void(const OutputFile&)>& produce,
                     FileSystemCalls& calls) {
   const int fd =
       retry_interrupted([&] { return calls.open(path.c_str(), O_WRONLY | O_CLOEXEC, 0); });
   if (fd < 0) throw_io(path, "cannot open for writing", errno);
   Descriptor out(calls, fd);
-  produce([&](std::span<const std::byte> bytes) { write_all(calls, out.get(), bytes, path); });
+  produce({.append = appending(calls, fd, path)});
   if (const int error = out.close()) throw_io(path, "cannot write", error);
 }
 
@@ -272,6 +311,12 @@ void keep_owner_and_permissions(FileSystemCalls& calls, int fd, const struct sta
 
 void write_file(const fs::path& path, const std::function<void(const ByteSink&)>& produce,
                 FileSystemCalls& calls) {
+  write_file(
+      path, [&](const OutputFile& file) { produce(file.append); }, calls);
+}
+
+void write_file(const fs::path& path, const std::function<void(const OutputFile&)>& produce,
+                FileSystemCalls& calls) {
   if (path.empty()) throw_io(path, "cannot write", ENOENT);
   std::optional<Found> found;
   while (!found) found = look_once(path, calls);
@@ -286,16 +331,7 @@ void write_file(const fs::path& path, const std::function<void(const ByteSink&)>
   TemporaryName temporary(calls, std::move(fresh.name));
   Descriptor out(calls, fd);
   if (exists) keep_owner_and_permissions(calls, fd, old, path);
-  // The disk writes each stretch while the next is produced. Otherwise everything would wait for
-  // fsync.
-  off_t written = 0, under_way = 0;
-  produce([&](std::span<const std::byte> bytes) {
-    write_all(calls, fd, bytes, path);
-    written += static_cast<off_t>(bytes.size());
-    if (written - under_way < kWritebackBytes) return;
-    calls.begin_writeback(fd, under_way, written - under_way);  // fsync reports what fails
-    under_way = written;
-  });
+  produce(regular_file(calls, fd, path));
   if (retry_interrupted([&] { return calls.fsync(fd); }) < 0) {
     throw_io(path, "cannot write", errno);
   }

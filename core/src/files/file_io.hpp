@@ -27,6 +27,7 @@ class FileSystemCalls {
   virtual int close(int fd);
   virtual ssize_t read(int fd, void* buffer, std::size_t bytes);
   virtual ssize_t write(int fd, const void* buffer, std::size_t bytes);
+  virtual ssize_t pwrite(int fd, const void* buffer, std::size_t bytes, off_t offset);
   virtual off_t lseek(int fd, off_t offset, int whence);
   virtual int fsync(int fd);
   /// sync_file_range: begins to write these bytes to the disk, and does not wait.
@@ -42,7 +43,17 @@ class FileSystemCalls {
   static FileSystemCalls& system() noexcept;
 };
 
-/// Replaces the contents of `path` atomically by what `produce` writes into a sink: writes a
+/// A file that is being written: in order by `append`, or piece by piece by `write_at`, but not by
+/// both. Both throw IoError.
+struct OutputFile {
+  ByteSink append;
+  /// Writes bytes at this offset; may be called by several threads at once. What is not written
+  /// before the last of them reads as zeros. Empty for pipes and devices, which take bytes in
+  /// order.
+  std::function<void(std::uint64_t, std::span<const std::byte>)> write_at = {};
+};
+
+/// Replaces the contents of `path` atomically by what `produce` writes: writes a
 /// temporary file in the same directory, then fsync, rename, fsync of the directory. If anything
 /// fails before the rename, exceptions of `produce` included, the old file is untouched and the
 /// temporary file is removed. A killed process may leave a temporary file `.scbf-<16 hex
@@ -53,6 +64,10 @@ class FileSystemCalls {
 /// less the umask. Other hard links to an existing file keep the old contents. A path that is not a
 /// regular file (a terminal, a pipe, /dev/null) cannot be replaced; it is written directly, not
 /// atomically. Throws IoError; if check_replaceable throws it, nothing has been written.
+void write_file(const std::filesystem::path& path,
+                const std::function<void(const OutputFile&)>& produce,
+                FileSystemCalls& calls = FileSystemCalls::system());
+/// The same, by a sink.
 void write_file(const std::filesystem::path& path,
                 const std::function<void(const ByteSink&)>& produce,
                 FileSystemCalls& calls = FileSystemCalls::system());

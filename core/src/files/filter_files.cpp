@@ -260,7 +260,7 @@ void FilterBase::write(const ByteSink& sink, const SaveOptions& options) const {
   write_filter(*state_, options, sink);
 }
 void FilterBase::save(const std::filesystem::path& path, const SaveOptions& options) const {
-  write_file(path, [&](const ByteSink& sink) { write(sink, options); });
+  write_file(path, [&](const OutputFile& file) { write_filter(*state_, options, file); });
 }
 Filter Filter::read(const ByteSource& source, const FilterOptions& options) {
   return FilterAccess::make(read_filter(source, options, Cell::counter));

@@ -2,9 +2,13 @@
 #include "files/write_stages.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <utility>
 
+#include "files/save_filter.hpp"
 #include "filter/store_copies.hpp"
+#include "kit/executor.hpp"
 #include "kit/ranked_check.hpp"
 #include "kit/word_ops.hpp"
 
@@ -27,35 +31,92 @@ void for_each_chunk(const Stage& stage, Use use) {
   }
 }
 
-/// The header of a stage, checksums included where the payload is plain. Cost: one pass over the
-/// counters.
-Header header_of(const Stage& stage, const Epoch& epoch, const SaveOptions& options,
-                 const std::string& metadata) {
-  Header header = header_fields(stage, metadata);
-  header.epoch = epoch;
-  header.payload = options.compress ? Payload::packed : Payload::plain;
-  const auto refuse = [](const char* what, std::uint64_t byte) {
-    throw CorruptFile(
-        fmt::format("the filter is damaged, as a mapped file may be: {}, at byte {}", what, byte));
-  };
-  file_format::WordsChecker checker(stage.geometry());
-  std::uint64_t word = 0;
-  for_each_chunk(stage, [&](std::span<const std::uint64_t> chunk) {
-    if (const auto stray = stray_padding(stage.geometry(), word, chunk)) {
-      refuse("padding is not zero", stray->byte);
-    }
-    word += chunk.size();
-    if (!header.packed()) {
-      header.chunk_checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
-    }
-    if (const auto fault = checker.add(chunk)) refuse(fault->what, fault->byte);
-  });
-  if (has_ranked_counts(stage.geometry())) {
-    const auto fault = misfit_of_spilled(stage.geometry(), stage.store->words());
-    if (fault) refuse(fault->what, fault->byte);
+BatchOptions batch_of(const SaveOptions& options) {
+  return {.threads = options.threads, .executor = options.executor};
+}
+
+/// How many threads look at a stage: not more than have something to do.
+unsigned threads_for(const Stage& stage, std::uint64_t chunks, const SaveOptions& options) {
+  constexpr std::uint64_t kChunksPerThread = 8;  // some 1 ms
+  if (!stage.store->on_host() || chunks < 2 * kChunksPerThread) return 1;
+  const unsigned there = thread_count(batch_of(options));
+  return static_cast<unsigned>(std::min<std::uint64_t>(there, chunks / kChunksPerThread));
+}
+
+/// The first fault of a filter, of those that threads find.
+class FirstFault {
+ public:
+  void note(const char* what, std::uint64_t byte) {
+    const std::scoped_lock lock(mutex_);
+    if (!first_ || byte < first_->byte) first_ = {what, byte};
   }
-  header.saturated = checker.saturated();
-  return header;
+  void note(const std::optional<RankedFault>& fault) {
+    if (fault) note(fault->what, fault->byte);
+  }
+  void refuse() {
+    const std::scoped_lock lock(mutex_);
+    if (!first_) return;
+    throw CorruptFile(fmt::format("the filter is damaged, as a mapped file may be: {}, at byte {}",
+                                  first_->what, first_->byte));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<RankedFault> first_;
+};
+
+using UseChunk = std::function<void(std::uint64_t, std::span<const std::uint64_t>)>;
+
+/// Checks the words of a stage and completes its header: saturated counters, and checksums where
+/// the payload is plain. Calls use(number, chunk), if there is any, for each chunk, from several
+/// threads. Cost: one pass over the counters.
+void check_payload(const Stage& stage, const SaveOptions& options, Header& header,
+                   const UseChunk& use) {
+  const Geometry& geometry = stage.geometry();
+  const std::uint64_t words = geometry.words();
+  const std::uint64_t chunks = file_format::chunk_count(geometry.bytes());
+  if (!header.packed()) header.chunk_checksums.resize(chunks);
+  FirstFault fault;
+  std::atomic<std::uint64_t> saturated{0};
+  const auto look_at = [&](std::uint64_t number, std::span<const std::uint64_t> chunk) {
+    if (const auto stray = stray_padding(geometry, number * kChunkWords, chunk)) {
+      fault.note("padding is not zero", stray->byte);
+    }
+    if (!header.packed()) {
+      header.chunk_checksums[number] = file_format::checksum(std::as_bytes(chunk));
+    }
+    if (!has_ranked_counts(geometry)) {
+      file_format::WordsChecker checker(geometry);
+      checker.add(chunk);
+      saturated += checker.saturated();
+    }
+    if (use) use(number, chunk);
+  };
+  // The counts of a ranked filter are checked in order: where there are threads, by one of them.
+  file_format::WordsChecker counts(geometry);
+  const std::size_t in_order = has_ranked_counts(geometry) ? 1 : 0;
+  const unsigned threads = threads_for(stage, chunks, options);
+  if (threads == 1) {
+    std::uint64_t number = 0;
+    for_each_chunk(stage, [&](std::span<const std::uint64_t> chunk) {
+      look_at(number++, chunk);
+      if (in_order > 0) fault.note(counts.add(chunk));
+      fault.refuse();
+    });
+  } else {
+    const std::span all(std::as_const(*stage.store).words(), words);
+    run_tasks(batch_of(options), threads, in_order + chunks, [&](std::size_t task) {
+      if (task < in_order) return fault.note(counts.add(all));
+      const std::uint64_t number = task - in_order, first = number * kChunkWords;
+      look_at(number, all.subspan(first, std::min(kChunkWords, words - first)));
+    });
+    fault.refuse();
+  }
+  if (in_order > 0) {
+    fault.note(misfit_of_spilled(geometry, stage.store->words()));
+    fault.refuse();
+  }
+  header.saturated = in_order > 0 ? counts.saturated() : saturated.load();
 }
 
 void write_payload(const Stage& stage, bool packed, std::uint64_t header_checksum,
@@ -116,17 +177,42 @@ container_format::Header container_header(const FilterParts& filter,
   return container;
 }
 
-FilterWriter::FilterWriter(FilterParts parts, const SaveOptions& options)
-    : parts_(std::move(parts)) {
+FilterWriter::FilterWriter(FilterParts parts, const SaveOptions& options, const OutputFile* file)
+    : parts_(std::move(parts)), checksums_(parts_.stages.size()) {
   const bool grows = parts_.growth.policy() != Growth::Policy::one;
   for (const Stage* const stage : parts_.stages) {
-    const std::string& metadata = grows ? stage->metadata : *parts_.metadata;
-    headers_.push_back(header_of(*stage, parts_.epoch, options, metadata));
-    checksums_.push_back(file_format::checksum_in(file_format::encode_header(headers_.back())));
+    Header header = header_fields(*stage, grows ? stage->metadata : *parts_.metadata);
+    header.epoch = parts_.epoch;
+    header.payload = options.compress ? Payload::packed : Payload::plain;
+    headers_.push_back(std::move(header));
   }
-  if (grows) container_ = container_header(parts_, headers_, checksums_);
-  checksum_ = container_ ? file_format::checksum_in(container_format::encode_header(*container_))
-                         : checksums_[0];
+  if (grows) container_ = container_header(parts_, headers_, checksums_);  // where stages lie
+  for (std::size_t i = 0; i < headers_.size(); ++i) {
+    Header& header = headers_[i];
+    UseChunk write_chunk;
+    if (file != nullptr) {
+      write_chunk = [file, payload = offset_of(i) + header.payload_offset()](
+                        std::uint64_t number, std::span<const std::uint64_t> chunk) {
+        file->write_at(payload + number * file_format::kChunkBytes, std::as_bytes(chunk));
+      };
+    }
+    check_payload(*parts_.stages[i], options, header, write_chunk);
+    const std::vector<std::byte> bytes = file_format::encode_header(header);
+    checksums_[i] = file_format::checksum_in(bytes);
+    if (file != nullptr) file->write_at(offset_of(i), bytes);
+  }
+  checksum_ = checksums_[0];
+  if (!grows) return;
+  container_ = container_header(parts_, headers_, checksums_);
+  const std::vector<std::byte> bytes = container_format::encode_header(*container_);
+  checksum_ = file_format::checksum_in(bytes);
+  if (file != nullptr) file->write_at(0, bytes);
+}
+
+std::vector<std::uint64_t> FilterWriter::saturated() const {
+  std::vector<std::uint64_t> result;
+  for (const Header& header : headers_) result.push_back(header.saturated);
+  return result;
 }
 
 void FilterWriter::write(const ByteSink& sink) const {
@@ -148,6 +234,22 @@ void FilterWriter::write(const ByteSink& sink) const {
 
 void write_filter(const FilterState& filter, const SaveOptions& options, const ByteSink& sink) {
   FilterWriter(parts_of(filter), options).write(sink);
+}
+
+std::vector<std::uint64_t> write_filter(const FilterState& filter, const SaveOptions& options,
+                                        const OutputFile& file) {
+  if (file.write_at && !options.compress) {
+    return FilterWriter::write_in_one_pass(parts_of(filter), options, file).saturated();
+  }
+  const FilterWriter writer(parts_of(filter), options);
+  writer.write(file.append);
+  return writer.saturated();
+}
+
+Statistics write_and_summarise(const FilterBase& filter, const SaveOptions& options,
+                               const OutputFile& file) {
+  const FilterState& state = FilterAccess::state(filter);
+  return state.summary(write_filter(state, options, file), batch_of(options));
 }
 
 }  // namespace scbf

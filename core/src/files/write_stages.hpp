@@ -12,6 +12,7 @@
 #include "files/chunk_coding.hpp"
 #include "files/container_format.hpp"
 #include "files/file_format.hpp"
+#include "files/file_io.hpp"
 #include "filter/state.hpp"
 
 namespace scbf {
@@ -35,12 +36,19 @@ container_format::Header container_header(const FilterParts& filter,
                                           std::span<const file_format::Header> headers,
                                           std::span<const std::uint64_t> checksums);
 
-/// Writes a filter, which must not change meanwhile. Its checksum and length are known before
-/// anything is written.
+/// Writes a filter, which must not change meanwhile.
 class FilterWriter {
  public:
-  /// Cost: one pass over the counters. Throws CorruptFile if a mapped filter is damaged.
-  FilterWriter(FilterParts parts, const SaveOptions& options);
+  /// Checks the filter, so that its checksum and length are known before anything is written. Cost:
+  /// one pass over the counters. Throws CorruptFile if a mapped filter is damaged.
+  FilterWriter(FilterParts parts, const SaveOptions& options)
+      : FilterWriter(std::move(parts), options, nullptr) {}
+  /// Writes the file meanwhile: each chunk while it is in cache, headers at the end. For plain
+  /// payloads and a file with write_at. Throws what that throws, too.
+  static FilterWriter write_in_one_pass(FilterParts parts, const SaveOptions& options,
+                                        const OutputFile& file) {
+    return {std::move(parts), options, &file};
+  }
 
   /// The checksum of the header that is written first.
   std::uint64_t header_checksum() const noexcept { return checksum_; }
@@ -49,8 +57,16 @@ class FilterWriter {
     return container_ ? container_->file_bytes() : headers_[0].file_bytes();
   }
   void write(const ByteSink& sink) const;
+  /// Of each stage: counters that no removal lowers.
+  std::vector<std::uint64_t> saturated() const;
 
  private:
+  FilterWriter(FilterParts parts, const SaveOptions& options, const OutputFile* file);
+  /// Where the header of a stage is in the file.
+  std::uint64_t offset_of(std::size_t stage) const {
+    return container_ ? container_->stages[stage].offset : 0;
+  }
+
   FilterParts parts_;
   std::vector<file_format::Header> headers_;           ///< of each stage
   std::vector<std::uint64_t> checksums_;               ///< of these headers
@@ -63,5 +79,9 @@ void write_packed_chunk(file_format::ChunkEncoder& encoder, std::span<const std:
                         std::uint64_t header_checksum, std::uint64_t number, const ByteSink& sink);
 
 void write_filter(const FilterState& filter, const SaveOptions& options, const ByteSink& sink);
+
+/// The same to a file, in one pass where that is possible. Returns FilterWriter::saturated.
+std::vector<std::uint64_t> write_filter(const FilterState& filter, const SaveOptions& options,
+                                        const OutputFile& file);
 
 }  // namespace scbf

@@ -347,16 +347,27 @@ StageStatistics Stage::statistics(const BatchOptions& options) const {
     result.slice_fill.push_back(std::min(1.0, static_cast<double>(nonzero) / per_slice));
   }
   known_nonzero.learn(result.nonzero);
-  // A mapped file that was overwritten may have padding that is not zero.
-  result.fill = std::min(
-      1.0, static_cast<double>(result.nonzero) / static_cast<double>(geometry().counters()));
   result.saturated = has_ranked_counts(geometry()) ? saturated_positions(geometry(), store->words())
                                                    : result.histogram[kCounterMax];
-  result.keys_inserted = keys_inserted;
-  result.keys_removed = keys_removed;
-  result.estimated_keys = keys_for_fill(result.fill, per_slice);
-  result.estimated_fpr = predicted_fpr(geometry(), result.estimated_keys);
+  complete(result);
   return result;
+}
+
+StageStatistics Stage::summary(std::uint64_t saturated, const BatchOptions& options) const {
+  StageStatistics result{.shape = shape, .nonzero = nonzero(options), .saturated = saturated};
+  complete(result);
+  return result;
+}
+
+void Stage::complete(StageStatistics& statistics) const {
+  // A mapped file that was overwritten may have padding that is not zero.
+  statistics.fill = std::min(
+      1.0, static_cast<double>(statistics.nonzero) / static_cast<double>(geometry().counters()));
+  statistics.keys_inserted = keys_inserted;
+  statistics.keys_removed = keys_removed;
+  statistics.estimated_keys =
+      keys_for_fill(statistics.fill, static_cast<double>(geometry().counters_per_slice()));
+  statistics.estimated_fpr = predicted_fpr(geometry(), statistics.estimated_keys);
 }
 
 }  // namespace scbf

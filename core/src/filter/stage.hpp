@@ -134,12 +134,17 @@ struct Stage : StageRecords {
   /// Bits only: how many are 1 here or in the other.
   std::uint64_t nonzero_with(const Stage& other, const BatchOptions& options) const;
   StageStatistics statistics(const BatchOptions& options) const;
+  /// The same but for histogram and slice_fill, where the number of saturated counters is known. If
+  /// that of non-zero ones is known, too, no counter is looked at.
+  StageStatistics summary(std::uint64_t saturated, const BatchOptions& options) const;
   /// Compares shape, seed and counters, not the numbers of keys.
   bool equals(const Stage& other) const;
 
  private:
   /// Records that all counters are zero.
   void set_empty() noexcept;
+  /// Fills in what follows from the number of non-zero counters.
+  void complete(StageStatistics& statistics) const;
   /// A view of the counters in the memory of `other`: the counters themselves if they are there,
   /// otherwise a copy that lives as long as `copy`.
   ConstCounterView view_on(const Backend& other, std::unique_ptr<CounterStore>& copy) const;

@@ -158,19 +158,32 @@ double FilterState::fpr_bound() const {
 }
 
 Statistics FilterState::statistics(const BatchOptions& options) const {
-  Statistics result;
+  std::vector<StageStatistics> of_stages;
+  for (const Stage& stage : stages) of_stages.push_back(stage.statistics(options));
+  return together(std::move(of_stages));
+}
+
+Statistics FilterState::summary(std::span<const std::uint64_t> saturated,
+                                const BatchOptions& options) const {
+  std::vector<StageStatistics> of_stages;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    of_stages.push_back(stages[i].summary(saturated[i], options));
+  }
+  return together(std::move(of_stages));
+}
+
+Statistics FilterState::together(std::vector<StageStatistics> of_stages) const {
+  Statistics result{.stages = std::move(of_stages)};
   std::vector<StageLoad> loads;
-  for (const Stage& stage : stages) {
-    StageStatistics s = stage.statistics(options);
-    result.bytes += stage.geometry().bytes();
-    result.counters += stage.geometry().counters();
+  for (const StageStatistics& s : result.stages) {
+    result.bytes += s.shape.geometry.bytes();
+    result.counters += s.shape.geometry.counters();
     result.nonzero += s.nonzero;
     result.saturated += s.saturated;
     result.keys_inserted += s.keys_inserted;
     result.keys_removed += s.keys_removed;
     result.estimated_keys += s.estimated_keys;
     loads.push_back({s.estimated_keys, s.estimated_fpr});
-    result.stages.push_back(std::move(s));
   }
   result.fill = static_cast<double>(result.nonzero) / static_cast<double>(result.counters);
   // A single stage's rate is taken as it is: compound_fpr goes through logarithms and would lose

@@ -140,6 +140,8 @@ struct FilterState {
   double fill(const BatchOptions& options) const;
   double fpr_bound() const;
   Statistics statistics(const BatchOptions& options) const;
+  /// Stage::summary of all stages; their saturated counters, in their order.
+  Statistics summary(std::span<const std::uint64_t> saturated, const BatchOptions& options) const;
   StageView stage(std::size_t i) const;
 
   void set_metadata(std::string text);
@@ -152,6 +154,7 @@ struct FilterState {
   [[noreturn]] static void throw_read_only();
   void insert_growing(std::uint64_t hash);
   bool any_stage_holds(std::uint64_t hash) const;
+  Statistics together(std::vector<StageStatistics> of_stages) const;
 };
 
 /// Throws BackendUnavailable if the backend cannot work on such filters.
