@@ -8,7 +8,6 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <future>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -16,6 +15,7 @@
 #include "errors.hpp"
 #include "files/file_io.hpp"
 #include "files/rows_format.hpp"
+#include "files/save_filter.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/sizing.hpp"
 #include "sizes.hpp"
@@ -321,23 +321,13 @@ void add_compress_to(CommandLine& line, bool& compress) {
 }
 
 Saved save_filter(const FilterBase& filter, const Destination& to, const RunOptions& run,
-                  const SaveOptions& how) {
-  const auto when = run.resolved_threads() > 1 ? std::launch::async | std::launch::deferred
-                                               : std::launch::deferred;
-  std::future<Statistics> statistics =
-      std::async(when, [&] { return filter.statistics(run.batch()); });
-  Saved saved{};
-  double counting = 0;
+                  SaveOptions how) {
+  how.threads = run.resolved_threads();
   const Stopwatch watch;
-  to.write([&](Output& out) {
-    write_filter(out, filter, how);
-    // Before the file takes its name: if this fails, nothing has been done.
-    const Stopwatch waiting;
-    saved.statistics = statistics.get();
-    counting = waiting.seconds();
-  });
-  saved.seconds = watch.seconds() - counting;
-  return saved;
+  Statistics statistics;
+  to.write_parts(
+      [&](const OutputFile& file) { statistics = write_and_summarise(filter, how, file); });
+  return {std::move(statistics), watch.seconds()};
 }
 
 void describe_work(Json& json, const KeyTotals& read, const Backend& backend, const RunOptions& run,

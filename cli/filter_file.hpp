@@ -101,13 +101,12 @@ void check_kinds(const FilterNotes& notes, const std::string& file, const Filter
 Destination changed_filter(const std::string& file, const std::string& out,
                            Destination::Rules rules);
 struct Saved {
-  Statistics statistics;
-  double seconds;  ///< of saving
+  Statistics statistics;  ///< without slice_fill and histograms
+  double seconds;         ///< of saving
 };
-/// Saves a filter: the bytes of Filter::save. Its statistics are counted meanwhile, if there are
-/// threads to spare.
+/// Saves a filter: the bytes of Filter::save. Its statistics cost no pass of their own.
 Saved save_filter(const FilterBase& filter, const Destination& to, const RunOptions& run,
-                  const SaveOptions& how);
+                  SaveOptions how);
 /// Writes a filter or a bank to an output.
 template <class AnyKind>
 void write_filter(Output& out, const AnyKind& filter, const SaveOptions& how) {

@@ -270,19 +270,21 @@ Destination::Destination(const std::string& option, std::string path, const Rule
 }
 
 void Destination::write(const std::function<void(Output&)>& produce) const {
-  const auto run = [&](Output::Sink sink) {
-    Output out(std::move(sink));
+  write_parts([&](const OutputFile& file) {
+    Output out([&](std::string_view bytes) { file.append(std::as_bytes(std::span(bytes))); });
     produce(out);
     out.finish();
-  };
-  if (is_standard_output()) return run(write_to_standard_output);
+  });
+}
+
+void Destination::write_parts(const std::function<void(const OutputFile&)>& produce) const {
+  if (is_standard_output()) {
+    return produce({.append = [](std::span<const std::byte> bytes) {
+      write_to_standard_output({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }});
+  }
   NotingCalls calls;
-  write_file(
-      path_,
-      [&](const ByteSink& sink) {
-        run([&](std::string_view bytes) { sink(std::as_bytes(std::span(bytes))); });
-      },
-      calls);
+  write_file(path_, produce, calls);
   work_is_done(path_);
 }
 

@@ -15,6 +15,10 @@
 
 #include "file_lock.hpp"
 
+namespace scbf {
+struct OutputFile;
+}
+
 namespace scbf::cli {
 
 using Json = nlohmann::ordered_json;
@@ -85,6 +89,8 @@ class Destination {
   /// Writes what `produce` writes. A regular file gets it as a whole at the end, or stays as it was
   /// if anything fails or the process is ended by a signal.
   void write(const std::function<void(Output&)>& produce) const;
+  /// The same for a filter, whose parts can be written in any order where the output is a file.
+  void write_parts(const std::function<void(const OutputFile&)>& produce) const;
   /// Prints a report: to standard output, or to standard error if the result goes there.
   void report(std::string_view text) const;
   /// Locks the file (FileLock) until this object is destroyed: for verbs that read it before they
