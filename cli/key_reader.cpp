@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -13,7 +12,6 @@
 #include <charconv>
 #include <cstring>
 #include <exception>
-#include <new>
 #include <utility>
 
 #include "errors.hpp"
@@ -31,7 +29,6 @@ constexpr std::size_t kStepBytes = std::size_t{256} << 10;
 constexpr std::size_t kMaxLines = std::size_t{4} << 20;
 constexpr std::size_t kMaxLineBytes = std::size_t{1} << 30;
 constexpr std::size_t kWord = sizeof(std::uint64_t);
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 /// Binary files have zero bytes long before this one.
 constexpr std::size_t kZeroCheck = std::size_t{64} << 10;
 
@@ -122,17 +119,11 @@ std::size_t KeyBlock::size() const noexcept {
 
 void KeyBlock::reserve(std::size_t bytes, std::size_t kept) {
   if (bytes <= capacity_) return;
-  // Not cleared: the system maps pages only as they are written, so a small input takes little
-  // memory. Large blocks take huge pages, which are mapped several times faster.
-  const std::size_t page = bytes >= kHugePage ? kHugePage : kWord;
-  const std::size_t rounded = (bytes + page - 1) / page * page;
-  std::unique_ptr<std::uint64_t[], Free> fresh(
-      static_cast<std::uint64_t*>(std::aligned_alloc(page, rounded)));
-  if (fresh == nullptr) throw std::bad_alloc();
-  if (page == kHugePage) ::madvise(fresh.get(), rounded, MADV_HUGEPAGE);
+  const std::size_t words = (bytes + kWord - 1) / kWord;
+  FreshWords fresh = fresh_words(words);
   if (kept > 0) std::memcpy(fresh.get(), words_.get(), kept);
   words_ = std::move(fresh);
-  capacity_ = rounded;
+  capacity_ = rounded_words(words) * kWord;
 }
 
 void KeyBlock::append(std::string_view line, std::size_t used) {

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -15,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fresh_words.hpp"
 #include "input.hpp"
 #include "records.hpp"
 #include "scbf/key_batch.hpp"
@@ -73,10 +73,7 @@ class KeyBlock {
   void append(std::string_view line, std::size_t used);
 
   KeyKind kind_ = KeyKind::lines;
-  struct Free {
-    void operator()(std::uint64_t* words) const noexcept { std::free(words); }
-  };
-  std::unique_ptr<std::uint64_t[], Free> words_;  // words, so that u64 keys are aligned
+  FreshWords words_;  // words, so that u64 keys are aligned
   std::size_t capacity_ = 0;
   std::vector<std::string_view> lines_;
   std::span<const std::uint64_t> numbers_;
@@ -116,14 +113,13 @@ class KeyReader {
   KeyReader& operator=(const KeyReader&) = delete;
   ~KeyReader();
 
-  /// Replaces the contents of `block` by the next keys, at most a few million. Returns false at the
-  /// end. Throws IoError, after all keys before the error are delivered.
+  /// Replaces the contents of `block` by the next keys, at most a few million lines. Returns false
+  /// at the end. Throws IoError, after all keys before the error are delivered.
   bool fill(KeyBlock& block);
   /// From any thread: a fill() that waits for input ends, and so does every later one, by IoError.
   void stop() noexcept { stop_.stop(); }
 
   KeyKind kind() const noexcept { return format_.kind; }
-  const KeyFormat& format() const noexcept { return format_; }
   Pace pace() const noexcept { return pace_; }
   std::uint64_t keys() const noexcept { return keys_; }
   KeyTotals totals() const noexcept { return {kind(), keys_, empty_lines_, bytes_read()}; }

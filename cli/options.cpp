@@ -162,12 +162,14 @@ BatchOptions RunOptions::batch() const {
 }
 
 void RunOptions::go_through(KeyReader& reader, const char* what,
-                            const std::function<void(const KeyBlock&)>& use) const {
+                            const std::function<void(const KeyBlock&)>& use,
+                            const std::function<void()>& finish) const {
   Progress progress_line(progress, what, reader.total_bytes());
   for_each_block(reader, resolved_threads() > 1, [&](const KeyBlock& block) {
     use(block);
     progress_line.update(block.keys_so_far(), block.bytes_so_far());
   });
+  finish();
   progress_line.finish(reader.keys(), reader.bytes_read());
 }
 

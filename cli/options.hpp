@@ -60,10 +60,11 @@ struct RunOptions {
   /// `threads`, or if that is 0, the number of processors that this process may use.
   unsigned resolved_threads() const;
   BatchOptions batch() const;
-  /// Calls use(block) for all keys and shows progress, labelled `what`. If `threads` allows it, a
-  /// second thread reads ahead.
-  void go_through(KeyReader& reader, const char* what,
-                  const std::function<void(const KeyBlock&)>& use) const;
+  /// Calls use(block) for all keys, then finish(), and shows progress, labelled `what`. If
+  /// `threads` allows it, a second thread reads ahead.
+  void go_through(
+      KeyReader& reader, const char* what, const std::function<void(const KeyBlock&)>& use,
+      const std::function<void()>& finish = [] {}) const;
 
  private:
   /// Sets `backend` to the one for `device`. The two options may come in any order.

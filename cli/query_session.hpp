@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "filter_file.hpp"
+#include "key_window.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "scbf/errors.hpp"
@@ -61,11 +63,14 @@ struct QueryOptions {
 /// A filter or a bank, and the keys to look up.
 template <class Asked>
 struct QuerySession {
-  QuerySession(const QueryOptions& o, Asked opened, std::size_t block_bytes)
+  /// Many keys are asked together by large blocks, or gathered from small ones.
+  enum class Blocks : bool { small, large };
+
+  QuerySession(const QueryOptions& o, Asked opened, Blocks blocks)
       : options(o),
         asked(std::move(opened)),
-        reader(o.keys.sources(), agreed_format(o.keys, read_notes(asked.metadata()), o.file),
-               KeyReader::Pace::prompt, block_bytes) {}
+        format(agreed_format(o.keys, read_notes(asked.metadata()), o.file)),
+        reader(o.keys.sources(), format, KeyReader::Pace::prompt, block_bytes(blocks)) {}
 
   /// Calls ask(batch), and then print(block, i) for each key i of the batch. What was printed is
   /// written even if an error follows.
@@ -85,10 +90,16 @@ struct QuerySession {
     }
   }
 
-  void print_key(const KeyBlock& block, std::size_t i) {
-    write_key(out, block, i, reader.format());
+  /// Calls ask(batch) for all keys, where none is printed.
+  void go_through_unprinted(const std::function<void(const KeyBatch&)>& ask) {
+    KeyWindow window(window_keys(asked, kAskedPerLine, options.run), asked.seed(), ask);
+    options.run.go_through(
+        reader, "asking", [&](const KeyBlock& block) { window.add(block); },
+        [&] { window.finish(); });
   }
-  void end_line() { out.write(reader.format().end); }
+
+  void print_key(const KeyBlock& block, std::size_t i) { write_key(out, block, i, format); }
+  void end_line() { out.write(format.end); }
 
   Json report(double seconds) const {
     Json json;
@@ -99,8 +110,17 @@ struct QuerySession {
 
   const QueryOptions& options;
   Asked asked;
+  KeyFormat format;
   KeyReader reader;
   Output out;
+
+ private:
+  std::size_t block_bytes(Blocks blocks) const {
+    if constexpr (std::is_base_of_v<FilterBase, Asked>) {
+      if (blocks == Blocks::large) return printed_block(asked, format.kind, options.run);
+    }
+    return kSmallBlock;
+  }
 };
 
 }  // namespace scbf::cli

@@ -14,6 +14,7 @@
 
 #include "errors.hpp"
 #include "filter_file.hpp"
+#include "key_window.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "scbf/errors.hpp"
@@ -85,9 +86,10 @@ struct ChangeSession {
         filter(std::move(opened)),
         form{.compress = o.compress || compress},
         notes(read_notes(filter.metadata())),
-        reader(
-            o.keys.sources(), agreed_format(o.keys, notes, o.file), KeyReader::Pace::bulk,
-            blocks == Blocks::large ? large_block(filter.bytes()) : bulk_block(filter.backend())) {}
+        format(agreed_format(o.keys, notes, o.file)),
+        reader(o.keys.sources(), format, KeyReader::Pace::bulk,
+               blocks == Blocks::large ? printed_block(filter, format.kind, o.run)
+                                       : bulk_block(filter.backend())) {}
 
   /// Calls use(block) for all keys.
   void go_through(const char* progress, const std::function<void(const KeyBlock&)>& use) {
@@ -130,6 +132,7 @@ struct ChangeSession {
   OneFilter filter;
   SaveOptions form;
   FilterNotes notes;
+  KeyFormat format;
   Stopwatch watch;
   KeyReader reader;
   double seconds = 0;  ///< of reading and changing
@@ -198,7 +201,7 @@ InsertNewReport insert_new(ChangeSession<OneFilter>& session, Output& list) {
   session.go_through("inserting", [&](const KeyBlock& block) {
     is_new.resize(block.size());
     sum += session.filter.insert_new(block.batch(), is_new, session.options.run.batch());
-    list_keys(list, block, session.reader.format(), is_new, 1);
+    list_keys(list, block, session.format, is_new, 1);
   });
   return sum;
 }
@@ -297,20 +300,28 @@ struct RemoveOptions : ChangeOptions {
   std::string absent;  ///< file for the absent keys; empty: none
 };
 
-/// Removes all keys from the filter in memory; writes the absent ones to `absent`, unless it is
-/// null.
-RemoveReport remove_all(ChangeSession<Filter>& session, Output* absent) {
+/// Removes all keys from the filter in memory.
+RemoveReport remove_all(ChangeSession<Filter>& session) {
+  RemoveReport sum;
+  KeyWindow window(window_keys(session.filter, kRemovedPerLine, session.options.run),
+                   session.filter.seed(), [&](const KeyBatch& keys) {
+                     sum += session.filter.remove(keys, {}, session.options.run.batch());
+                   });
+  session.options.run.go_through(
+      session.reader, "removing", [&](const KeyBlock& block) { window.add(block); },
+      [&] { window.finish(); });
+  return sum;
+}
+
+/// Removes all keys from the filter in memory, and writes the absent ones to `list`.
+RemoveReport remove_all(ChangeSession<Filter>& session, Output& list) {
   RemoveReport sum;
   std::vector<std::uint8_t> verdicts;
-  const auto remove_block = [&](const KeyBlock& block) {
-    verdicts.resize(absent != nullptr ? block.size() : 0);
+  session.go_through("removing", [&](const KeyBlock& block) {
+    verdicts.resize(block.size());
     sum += session.filter.remove(block.batch(), verdicts, session.options.run.batch());
-    if (absent != nullptr) {
-      list_keys(*absent, block, session.reader.format(), verdicts,
-                static_cast<std::uint8_t>(Removal::absent));
-    }
-  };
-  session.go_through("removing", remove_block);
+    list_keys(list, block, session.format, verdicts, static_cast<std::uint8_t>(Removal::absent));
+  });
   return sum;
 }
 
@@ -330,17 +341,18 @@ int remove(const RemoveOptions& options) {
   Destination to = destination_of(options);
   Changeable opened = open_for_changes(options.file, options.run);
   const bool compressed = opened.compressed;
-  ChangeSession session(
+  using Session = ChangeSession<Filter>;
+  Session session(
       options, std::move(to),
       counters_of(std::move(opened), options.file, "which does not count: no key can be removed"),
-      compressed, ChangeSession<Filter>::Blocks::large);
+      compressed, options.absent.empty() ? Session::Blocks::small : Session::Blocks::large);
   const std::optional<Destination> list =
       list_of_keys("--absent", options.absent, options, session.to);
   RemoveReport sum;
   if (list) {
-    write_part("list", [&] { list->write([&](Output& out) { sum = remove_all(session, &out); }); });
+    write_part("list", [&] { list->write([&](Output& out) { sum = remove_all(session, out); }); });
   } else {
-    sum = remove_all(session, nullptr);
+    sum = remove_all(session);
   }
 
   const std::uint64_t keys = session.reader.keys();

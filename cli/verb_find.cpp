@@ -24,8 +24,9 @@ namespace {
 
 int find(const QueryOptions& options) {
   options.check_inputs();
-  QuerySession session(options, open_bank_for_queries(options.file, options.run, options.opening),
-                       kSmallBlock);
+  using Session = QuerySession<BloomBank>;
+  Session session(options, open_bank_for_queries(options.file, options.run, options.opening),
+                  Session::Blocks::small);
   const BloomBank& bank = session.asked;
   const std::vector<std::string> names = names_of(bank);
   const bool print_keys = !options.only_count && !options.run.json;

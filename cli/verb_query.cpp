@@ -2,6 +2,7 @@
 // scbf query and scbf count: look up keys and print the answers in input order.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -21,23 +22,27 @@ namespace {
 
 template <class OneFilter>
 int query_in(OneFilter filter, const QueryOptions& options) {
-  const std::size_t block_bytes = large_block(filter.bytes());
-  QuerySession session(options, std::move(filter), block_bytes);
   const bool print_keys = !options.only_count && !options.run.json;
+  using Session = QuerySession<OneFilter>;
+  Session session(options, std::move(filter),
+                  print_keys ? Session::Blocks::large : Session::Blocks::small);
   const std::uint8_t wanted = options.invert ? 0 : 1;
   std::uint64_t present = 0;
   std::vector<std::uint8_t> answers;
+  const auto ask = [&](const KeyBatch& keys) {
+    answers.resize(keys.size());
+    present += session.asked.contains(keys, answers, options.run.batch()).hits;
+  };
   const Stopwatch watch;
-  session.go_through(
-      [&](const KeyBatch& keys) {
-        answers.resize(keys.size());
-        present += session.asked.contains(keys, answers, options.run.batch()).hits;
-      },
-      [&](const KeyBlock& block, std::size_t i) {
-        if (!print_keys || answers[i] != wanted) return;
-        session.print_key(block, i);
-        session.end_line();
-      });
+  if (print_keys) {
+    session.go_through(ask, [&](const KeyBlock& block, std::size_t i) {
+      if (answers[i] != wanted) return;
+      session.print_key(block, i);
+      session.end_line();
+    });
+  } else {
+    session.go_through_unprinted(ask);
+  }
   const std::uint64_t absent = session.reader.keys() - present;
   const std::uint64_t matched = options.invert ? absent : present;
   if (options.run.json) {
@@ -62,26 +67,28 @@ int query(const QueryOptions& options) {
 
 int count(const QueryOptions& options) {
   options.check_inputs();
-  Filter filter = open_counters(options.file, options.run, options.opening);
-  const std::size_t block_bytes = large_block(filter.bytes());
-  QuerySession session(options, std::move(filter), block_bytes);
+  using Session = QuerySession<Filter>;
+  Session session(options, open_counters(options.file, options.run, options.opening),
+                  options.run.json ? Session::Blocks::small : Session::Blocks::large);
   std::uint64_t found = 0;
   std::vector<std::uint8_t> counts;
+  const auto ask = [&](const KeyBatch& keys) {
+    counts.resize(keys.size());
+    session.asked.count(keys, counts, options.run.batch());
+    found += keys.size() - static_cast<std::uint64_t>(std::ranges::count(counts, 0));
+  };
   const Stopwatch watch;
-  session.go_through(
-      [&](const KeyBatch& keys) {
-        counts.resize(keys.size());
-        session.asked.count(keys, counts, options.run.batch());
-      },
-      [&](const KeyBlock& block, std::size_t i) {
-        found += counts[i] > 0;
-        if (options.run.json) return;
-        const fmt::format_int digits(static_cast<unsigned>(counts[i]));
-        session.print_key(block, i);
-        session.out.write('\t');
-        session.out.write(std::string_view(digits.data(), digits.size()));
-        session.end_line();
-      });
+  if (options.run.json) {
+    session.go_through_unprinted(ask);
+  } else {
+    session.go_through(ask, [&](const KeyBlock& block, std::size_t i) {
+      const fmt::format_int digits(static_cast<unsigned>(counts[i]));
+      session.print_key(block, i);
+      session.out.write('\t');
+      session.out.write(std::string_view(digits.data(), digits.size()));
+      session.end_line();
+    });
+  }
   if (options.run.json) {
     Json json = session.report(watch.seconds());
     json["present"] = found;

@@ -71,6 +71,50 @@ class Count(CommandTest):
         self.assertEqual(self.scbf_json("info", "f.scbf")["saturated"], 8)
 
 
+class ManyKeys(CommandTest):
+    """More keys than are asked, or removed, together (131,072)."""
+
+    N = 150_000
+
+    def check(self, present, mixed, *kind):
+        self.write("present", present)
+        self.write("mixed", mixed)
+        self.scbf("build", *kind, "--fpr", "1e-3", "-o", "f.scbf", "present")
+        for threads in (1, 2):
+            asked = ("f.scbf", "mixed", "--threads", threads)
+            printed = self.scbf("query", *asked)
+            found = len(printed.splitlines())
+            self.assertLess(abs(found - self.N), 20)
+            self.assertEqual(int(self.scbf("query", *asked, "--count")), found)
+            self.assertEqual(int(self.scbf("query", *asked, "--count", "--invert")), self.N + 500 - found)
+            report = self.scbf_json("query", *asked)
+            self.assertEqual((report["keys"], report["present"]), (self.N + 500, found))
+            report = self.scbf_json("count", *asked)
+            self.assertEqual((report["present"], report["absent"]), (found, self.N + 500 - found))
+            report = self.scbf_json("remove", "f.scbf", "present", "-o", f"less{threads}.scbf", "--threads", threads)
+            self.assertEqual((report["removed"], report["absent"]), (self.N, 0))
+            self.assertEqual(report["fill"], 0)
+        self.assertEqual(self.read("less1.scbf"), self.read("less2.scbf"))
+        listed = self.scbf_json("remove", "f.scbf", "present", "-o", "listed.scbf", "--absent", "absent")
+        self.assertEqual((listed["removed"], self.read("absent")), (self.N, b""))
+        self.assertEqual(self.read("listed.scbf"), self.read("less1.scbf"))
+
+    def test_lines(self):
+        present = lines(words(self.N))
+        self.check(present, present + lines(words(500, "absent")))
+
+    def test_integers(self):
+        present = self.scbf("gen", "--keys", self.N)
+        self.check(present, present + self.scbf("gen", "--keys", 500, "--seed", 9), "--keys", "u64")
+
+    def test_an_error_behind_many_keys(self):
+        self.build("f.scbf", words(1000))
+        before = self.read("f.scbf")
+        odd = self.scbf("gen", "--keys", self.N) + b"odd"
+        self.scbf("remove", "f.scbf", "--keys", "u64", "--force", stdin=odd, code=INPUT_OUTPUT)
+        self.assertEqual(self.read("f.scbf"), before)
+
+
 class InsertAndRemove(CommandTest):
     def test_in_place_and_back(self):
         self.build("f.scbf", words(1000))
