@@ -14,6 +14,7 @@ import re
 import sys
 from pathlib import Path
 
+import command_tables
 import field_tables
 import filter_tables
 import gpu_tables
@@ -39,7 +40,7 @@ def pages(root):
 HOME = "AMD EPYC (family 26 model 2)"
 OTHERS = 2
 # Runs of everything but filters, each in a file of its own.
-SYSTEMS = ("systems", "travel", "python", "new", "spark")
+SYSTEMS = ("systems", "travel", "python", "new", "spark", "command")
 
 
 def newest_by_machine(folder, matrix):
@@ -301,7 +302,8 @@ def main():
     paths = [args.systems] if args.systems else []
     paths += [found for matrix in SYSTEMS if (found := newest(folder, matrix))]
     runs = [tables.Systems(json.loads(path.read_text()), path.name) for path in paths]
-    of_systems = system_tables.TABLES | field_tables.TABLES | python_tables.TABLES | spark_tables.TABLES
+    of_systems = (system_tables.TABLES | field_tables.TABLES | python_tables.TABLES | spark_tables.TABLES |
+                  command_tables.TABLES)
     made |= {name: next((text for run in runs if (text := make(run))), None)
              for name, make in of_systems.items()}
     if gpu_path := newest(folder, "gpu"):
