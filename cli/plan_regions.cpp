@@ -215,18 +215,17 @@ std::string to_text(const Question& q) {
   const auto row = [&](const char* name, const std::string& value) {
     text += fmt::format("{:<20} {}\n", name, value);
   };
-  row("regions", fmt::format("{} on {} servers, {:.4g} each", grouped(q.regions),
-                             grouped(q.servers), q.regions_per_server()));
+  row("regions", fmt::format("{} on {}, {:.4g} each", grouped(q.regions),
+                             counted(q.servers, "server"), q.regions_per_server()));
   if (q.rows) {
     row("rows", fmt::format("{}, {} per region", grouped(*q.rows), grouped(*q.rows / q.regions)));
   }
   row("values", fmt::format("{} per region, distinct", grouped(q.values)));
   row("a region's filter",
-      fmt::format("{}: {:.1f} counters per value, {} probes in {} cache line{}",
-                  human_bytes(choice.geometry.bytes()),
+      fmt::format("{}: {:.1f} counters per value, {} in {}", human_bytes(choice.geometry.bytes()),
                   static_cast<double>(choice.geometry.counters()) / values,
-                  choice.geometry.probes(), choice.geometry.cache_lines_per_key(),
-                  choice.geometry.cache_lines_per_key() == 1 ? "" : "s"));
+                  counted(choice.geometry.probes(), "probe"),
+                  counted(choice.geometry.cache_lines_per_key(), "cache line")));
   row("its rate", fmt::format("at most {}, in stages; {} while it holds no more than that",
                               percent(choice.rate), percent(choice.rate_now)));
   row("a server's rate", fmt::format("at most {}; {} while they hold no more",
@@ -236,10 +235,10 @@ std::string to_text(const Question& q) {
   row("bank", fmt::format("{}: counters and rows of bits", human_bytes(choice.bank_bytes())));
   if (q.machine_bytes) {
     const std::uint64_t n = machines(q, choice);
-    row("where it fits",
-        n == 1 ? fmt::format("a machine of {}", human_bytes(*q.machine_bytes))
-               : fmt::format("{} machines of {}, {} regions each", grouped(n),
-                             human_bytes(*q.machine_bytes), grouped((q.regions + n - 1) / n)));
+    row("where it fits", n == 1 ? fmt::format("a machine of {}", human_bytes(*q.machine_bytes))
+                                : fmt::format("{} machines of {}, {} each", grouped(n),
+                                              human_bytes(*q.machine_bytes),
+                                              counted((q.regions + n - 1) / n, "region")));
   }
   return text + '\n' + table(q);
 }

@@ -25,9 +25,9 @@ bool wanted(ProgressMode mode) {
 }  // namespace
 
 Progress::Progress(ProgressMode mode, std::string what, std::optional<std::uint64_t> total,
-                   std::string things)
+                   std::string thing)
     : what_(std::move(what)),
-      things_(std::move(things)),
+      thing_(std::move(thing)),
       total_(total),
       shown_(wanted(mode)),
       start_(Clock::now()),
@@ -62,8 +62,8 @@ void Progress::draw(std::uint64_t things, std::uint64_t done, Clock::time_point 
       line += fmt::format("{} left ", human_seconds(seconds / share - seconds));
     }
   }
-  line += fmt::format("{} {}, {} {}/s, {}", grouped(things), things_,
-                      human_rate(static_cast<double>(things) / seconds), things_,
+  line += fmt::format("{}, {} {}s/s, {}", counted(things, thing_),
+                      human_rate(static_cast<double>(things) / seconds), thing_,
                       human_seconds(seconds));
   const std::size_t width = line.size();
   if (width < last_width_) line.append(last_width_ - width, ' ');

@@ -15,9 +15,9 @@ enum class ProgressMode : std::uint8_t { automatic, always, never };
 class Progress {
  public:
   /// `total` has the unit of update()'s `done`. Without it, the line shows no share and no time
-  /// left. `things` names what is counted.
+  /// left. `thing` is what is counted.
   Progress(ProgressMode mode, std::string what, std::optional<std::uint64_t> total,
-           std::string things = "keys");
+           std::string thing = "key");
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   /// Ends the line if one was drawn, so that later messages start on a new line.
@@ -33,7 +33,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   void draw(std::uint64_t things, std::uint64_t done, Clock::time_point now);
 
-  std::string what_, things_;
+  std::string what_, thing_;
   std::optional<std::uint64_t> total_;
   bool shown_;
   bool drawn_ = false;

@@ -384,13 +384,14 @@ int remove(const RemoveOptions& options) {
                   sum.kept > 0 ? fmt::format(", kept {}", grouped(sum.kept)) : ""),
       list ? &*list : nullptr);
   if (2 * sum.absent > keys) {
-    note(fmt::format("{}; {}", absent_of_all,
-                     sum.removed == 0
-                         ? "nothing is removed"
-                         : fmt::format("if those removed were false positives, about {} other keys "
-                                       "are absent now",
-                                       grouped(static_cast<std::uint64_t>(
-                                           std::ceil(lost * static_cast<double>(sum.removed)))))));
+    const auto others =
+        static_cast<std::uint64_t>(std::ceil(lost * static_cast<double>(sum.removed)));
+    note(fmt::format(
+        "{}; {}", absent_of_all,
+        sum.removed == 0
+            ? "nothing is removed"
+            : fmt::format("if those removed were false positives, about {} {} absent now",
+                          counted(others, "other key"), others == 1 ? "is" : "are")));
   }
   if (sum.ambiguous > 0) {
     note(fmt::format("{} claimed by several stages and left where {}",

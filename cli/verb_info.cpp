@@ -162,8 +162,8 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
   } else {
     const Geometry& g = info.growth.first_geometry();
     row("geometry", g.describe());
-    row("probes", fmt::format("{} in {} cache line{}", g.probes(), g.cache_lines_per_key(),
-                              g.cache_lines_per_key() == 1 ? "" : "s"));
+    row("probes",
+        fmt::format("{} in {}", g.probes(), counted(g.cache_lines_per_key(), "cache line")));
     const Geometry held = g.with(info.cell());
     row(fmt::format("{}s", to_string(held.cell())),
         fmt::format("{}, {}", grouped(held.counters()), human_bytes(held.bytes())));
@@ -171,15 +171,16 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
   row("hash", fmt::format("{}, seed {}", info.stages[0].hash, info.seed));
   row("keys", Books(info).text());
   if (!container && info.cell() == Cell::counter) {
-    row("saturated", grouped(info.stages[0].saturated) + " counters");
+    row("saturated", counted(info.stages[0].saturated, "counter"));
   }
   if (!info.metadata.empty()) row("metadata", shown(info.metadata));
   if (statistics != nullptr) {
     const double keys = statistics->estimated_keys;
     row("fill", percent(statistics->fill));
     row("estimated",
-        (std::isfinite(keys) ? grouped(static_cast<std::uint64_t>(keys + 0.5)) : "too many") +
-            " distinct keys, from the fill");
+        (std::isfinite(keys) ? counted(static_cast<std::uint64_t>(keys + 0.5), "distinct key")
+                             : "too many distinct keys") +
+            ", from the fill");
     row("estimated rate",
         percent(statistics->estimated_fpr) +
             (container ? fmt::format(" (bound {})", percent(statistics->fpr_bound)) : ""));

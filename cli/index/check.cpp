@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -41,6 +42,14 @@ Json freshness_json(const Freshness& freshness) {
   json["as_of"] =
       std::chrono::duration<double>(freshness.as_of.time_since_epoch()).count();  // Unix time
   return json;
+}
+
+std::string utc_text(std::chrono::system_clock::time_point when) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(when);
+  std::tm parts = {};
+  char text[sizeof "2026-11-29 12:00:00 UTC"];
+  gmtime_r(&seconds, &parts);
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts)};
 }
 
 int stats(const CheckOptions& options) {
@@ -83,11 +92,12 @@ int stats(const CheckOptions& options) {
   row("rows of bits", fmt::format("{}, in a writer and in readers", human_bytes(s.bit_row_bytes)));
   row("store", fmt::format("about {} on disk", human_bytes(s.store_bytes)));
   row("rate of a region", fmt::format("at most {}", percent(plan.fpr)));
-  row("made for", fmt::format("{} values per region", grouped(plan.region_values)));
-  row("last change", fmt::format("number {}", grouped(index.freshness().number)));
+  row("made for", counted(plan.region_values, "value") + " per region");
+  const Freshness freshness = index.freshness();
+  row("as of", fmt::format("{}, change {}", utc_text(freshness.as_of), grouped(freshness.number)));
   if (const RecoveryReport& r = index.recovery(); r.replayed > 0) {
-    row("brought up to date", fmt::format("filters of {} regions, by {} changes", r.replayed,
-                                          grouped(r.changes_replayed)));
+    row("brought up to date", fmt::format("filters of {}, by {}", counted(r.replayed, "region"),
+                                          counted(r.changes_replayed, "change")));
   }
   print_text(text);
   return kOk;
@@ -108,7 +118,7 @@ int checkpoint(const CheckOptions& options) {
 }
 
 CheckReport compare(const CheckOptions& options, const SecondaryIndex& index) {
-  Progress progress(options.run.progress, "checking", index.statistics().rows, "rows");
+  Progress progress(options.run.progress, "checking", index.statistics().rows, "row");
   const CheckReport report =
       index.check([&](std::uint64_t done, std::uint64_t) { progress.update(done, done); });
   progress.finish(report.rows, report.rows);

@@ -48,7 +48,7 @@ int export_rows(const ExportOptions& options) {
   target.options.rebuild = false;  // no filter is asked
   const SecondaryIndex index = target.open_read_only();
   const Stopwatch watch;
-  Progress progress(options.run.progress, "exporting", index.statistics().rows, "rows");
+  Progress progress(options.run.progress, "exporting", index.statistics().rows, "row");
   std::uint64_t rows = 0;
   to.write([&](Output& out) {
     const TableFormat format = format_of(options.to, options.format);

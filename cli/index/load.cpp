@@ -115,7 +115,7 @@ void look(const LoadOptions& options, SecondaryIndex& index, std::optional<std::
   const Stopwatch watch;
   KeySample sample(std::max(kLeastSamples, kSamplesPerRegion * options.regions));
   Rows rows(options, index.schema());
-  Progress progress(options.run.progress, "checking", total, "rows");
+  Progress progress(options.run.progress, "checking", total, "row");
   for (Row row; rows.next(row);) {
     if (options.regions > 1) sample.offer(row.key);
     progress.update(rows.rows(), rows.bytes());
@@ -152,7 +152,7 @@ Loaded load_into(const LoadOptions& options, SecondaryIndex& index) {
   const Stopwatch watch;
   Rows rows(options, index.schema());
   try {
-    Progress progress(options.run.progress, "loading", total, "rows");
+    Progress progress(options.run.progress, "loading", total, "row");
     // Rows are read in large batches, so the progress line counts rows written, not rows read.
     std::uint64_t written = 0;
     const auto update = [&] {

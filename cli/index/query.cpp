@@ -257,9 +257,9 @@ int query_batch(const IndexQueryOptions& options) {
   out.finish();
   if (!options.target.json) {
     std::string text = fmt::format(
-        "{} values, {} of them found, {}; asked {} servers (broadcast: {}), {}; {} queries/s",
-        grouped(totals.queries), grouped(totals.found), counted(totals.rows, "row"),
-        grouped(totals.requests), grouped(totals.broadcast),
+        "{}, {} of them found, {}; asked {} (broadcast: {}), {}; {} queries/s",
+        counted(totals.queries, "value"), grouped(totals.found), counted(totals.rows, "row"),
+        counted(totals.requests, "server"), grouped(totals.broadcast),
         counted(totals.false_requests, "false request"), human_rate(rate));
     if (!options.query.broadcast && totals.expected > 0) {
       text += fmt::format("; expected {:.1f} servers", totals.expected);

@@ -159,7 +159,7 @@ int add_column(const RedefineOptions& options) {
     columns.push_back(parse_column(index->schema(), text));
   }
   index.reset();
-  Progress progress(options.run.progress, "indexing", before.rows, "rows");
+  Progress progress(options.run.progress, "indexing", before.rows, "row");
   SecondaryIndex::add_columns(
       options.target.folder, columns,
       [&](std::uint64_t done, std::uint64_t) { progress.update(done, done); });

@@ -316,9 +316,8 @@ void Staging::run(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answer
       try {
         start(slot, first, nullptr, batch);
       } catch (const OutOfDeviceMemory& error) {
-        throw CutShort(
-            error_text("{}; the first {} keys of the batch were done", error.what(), first), first,
-            std::current_exception());
+        throw CutShort(error_text("{}; {} {} done", error.what(), first, keys_of_batch_were(first)),
+                       first, std::current_exception());
       }
     }
     before = in_order ? &slot : nullptr;

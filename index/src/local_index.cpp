@@ -42,8 +42,10 @@ void check_key(std::string_view key) {
 void check_row(const TableSchema& schema, const Row& row) {
   check_key(row.key);
   if (row.values.size() != schema.columns.size()) {
-    throw InvalidArgument(fmt::format("row {}: {} values, the table has {} columns beside the key",
-                                      shown(row.key), row.values.size(), schema.columns.size()));
+    throw InvalidArgument(
+        fmt::format("row {}: {} value{}, the table has {} column{} beside the key", shown(row.key),
+                    row.values.size(), row.values.size() == 1 ? "" : "s", schema.columns.size(),
+                    schema.columns.size() == 1 ? "" : "s"));
   }
   const std::optional<RowExcess> excess = excess_of(schema, row);
   if (!excess) return;

@@ -271,8 +271,8 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
   }
   if (!at) {
     if (!row.valid()) {
-      throw InvalidArgument(
-          fmt::format("region {}: {} rows cannot be split in the middle", id, region.rows.load()));
+      throw InvalidArgument(fmt::format("region {}: {} row{} cannot be split in the middle", id,
+                                        region.rows.load(), region.rows == 1 ? "" : "s"));
     }
     point = row.key();
   }

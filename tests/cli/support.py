@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import select
 import shutil
 import struct
@@ -95,6 +96,11 @@ class CommandTest(unittest.TestCase):
         for text in mentions:
             self.assertIn(text, self.err)
         self.assertEqual(self.err.count("\n"), 1, "one line")
+
+    def assertSingulars(self, *arguments, code=OK, **options):
+        """Runs the command, which must not speak of "1 keys" anywhere."""
+        text = self.scbf(*arguments, code=code, **options).decode() + self.err
+        self.assertEqual(re.findall(r"(?<![\d.,])1 (?!is\b|has\b|was\b)[a-z]+s\b.*", text), [], arguments)
 
     def scbf_json(self, *arguments, **options):
         return json.loads(self.scbf(*arguments, "--json", **options))

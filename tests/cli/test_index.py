@@ -77,6 +77,8 @@ class Create(IndexTest):
                          [("a", False), ("b", True)])
         self.assertKeys(stats, "rows values regions servers filter_bytes bit_row_bytes store_bytes "
                                "recovery fpr")
+        self.assertRegex(self.scbf("index", "stats", "i").decode(),
+                         r"\nas of +20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC, change \d+\n")
 
     def test_columns_from_a_header(self):
         self.write("t.tsv", "id\ttags\tx:y,z\n1\ta,b\tc\n")
@@ -602,8 +604,33 @@ CAN_MOUNT = subprocess.run(in_mount("mount -t tmpfs -o size=1m none $m", "true")
                            capture_output=True).returncode == 0 if shutil.which("unshare") else False
 
 
+class OneOfEverything(IndexTest):
+    def test_is_not_called_several(self):
+        self.create("--servers", 1, "--region-values", 1)
+        self.write("one.csv", as_csv([["a", "Ann", "Ulm", ""]]))
+        self.write("towns", "Ulm\n")
+        self.write("nowhere", "Bonn\n")
+        for code, *arguments in (
+                (OK, "load", "i", "one.csv", "--regions", 1), (OK, "load", "i", "one.csv"),
+                (OK, "get", "i", "a"), (OK, "query", "i", "town=Ulm"), (NOTHING_FOUND, "query", "i", "town=Bonn"),
+                (OK, "query", "i", "town=Ulm", "--limit", 1),
+                (OK, "query", "i", "--batch", "towns", "--column", "town"),
+                (NOTHING_FOUND, "query", "i", "--batch", "nowhere", "--column", "town"),
+                (OK, "stats", "i"), (OK, "regions", "i"), (OK, "check", "i"), (OK, "checkpoint", "i"),
+                (OK, "export", "i", "-o", "out.csv"), (OK, "backup", "i", "copy"),
+                (OK, "put", "i", "id=a", "town=Oslo"), (OK, "put", "i", "id=b", "town=Rome"),
+                (OK, "delete", "i", "b"), (OK, "replan", "i", "--dry-run"), (OK, "replan", "i"),
+                (OK, "drop-column", "i", "town"), (OK, "add-column", "i", "town"),
+                (USAGE, "load", "i", "one.csv", "--regions", 2), (USAGE, "split", "i", 0),
+                (USAGE, "merge", "i", 0, 1)):
+            self.assertSingulars("index", *arguments, code=code)
+        (saved,) = os.listdir(self.path("i/filters"))
+        os.unlink(self.path(f"i/filters/{saved}"))
+        self.assertSingulars("index", "stats", "i")  # "filters of 1 of 1 region made anew"
+
+
 class Disks(IndexTest):
-    READING = ("get i id-000003", "query i town=town-0", "stats i", "regions i", "check i")
+    READING = ("get i id-000003", "query i town=town-0", "stats i", "regions i", "check i", "export i")
 
     @unittest.skipUnless(CAN_MOUNT, "a file system can only be mounted by root")
     def test_read_only_mount(self):

@@ -8,7 +8,7 @@ import re
 import select
 import subprocess
 
-from support import COMMAND, OK, CommandTest, lines, words
+from support import COMMAND, CORRUPT, NOTHING_FOUND, OK, USAGE, CommandTest, lines, words
 
 VERBS = ["plan", "build", "query", "insert", "remove", "count", "merge", "subtract", "info",
          "verify", "backends", "paper", "gen", "bench", "completion"]
@@ -207,6 +207,40 @@ class Json(CommandTest):
                                 cwd=self.folder, capture_output=True, timeout=100)
         self.assertEqual(result.returncode, OK, result.stderr)
         json.loads(result.stdout)
+
+
+class OneOfEverything(CommandTest):
+    def test_is_not_called_several(self):
+        self.write("one", b"apple\n")
+        self.write("other", b"pear\n")
+        for code, *arguments in (
+                (OK, "plan", "--capacity", 1, "--fpr", "1%"),
+                (OK, "plan", "--capacity", 1, "--fpr", "1%", "--layout", "split"),
+                (OK, "plan", "--memory", 64, "--fpr", "1e-5"),
+                (USAGE, "plan", "--memory", 1, "--capacity", 1),
+                (USAGE, "plan", "--memory", 1, "--fpr", "1%", "--layout", "split"),
+                (OK, "plan", "--regions", 1, "--servers", 1, "--values", 1, "--rows", 1, "--memory", "1GiB"),
+                (OK, "plan", "--regions", 2, "--servers", 2, "--values", "1M", "--memory", "24MiB"),
+                (OK, "build", "--capacity", 1, "--fpr", "1e-9", "-o", "f", "one"),
+                (OK, "build", "--capacity", 1, "--scalable", "-o", "growing", "one"),
+                (OK, "build", "--layout", "ranked", "-o", "ranked", "one"),
+                (OK, "build", "--bits", "-o", "bits", "one"),
+                (OK, "info", "f"), (OK, "info", "growing"), (OK, "info", "ranked"), (OK, "info", "bits"),
+                (OK, "verify", "f"), (OK, "query", "f", "one"), (OK, "count", "f", "one"),
+                (OK, "query", "f", "one", "--progress", "always"),
+                (OK, "insert", "f", "other"), (OK, "insert", "f", "--new", "new", "other"),
+                (OK, "merge", "f", "f", "-o", "g"), (OK, "subtract", "g", "f"),
+                (CORRUPT, "subtract", "f", "ranked"),
+                (OK, "remove", "f", "other"), (CORRUPT, "remove", "f", "--max-absent", 0, "other"),
+                (NOTHING_FOUND, "remove", "f", "other"), (NOTHING_FOUND, "query", "f", "other"),
+                (OK, "project", "f", "-o", "p"), (OK, "delta", "p", "f", "-o", "1.delta"),
+                (OK, "info", "1.delta"), (OK, "insert", "f", "one"), (OK, "delta", "p", "f", "-o", "2.delta"),
+                (OK, "project", "f", "-o", "reader"),
+                (OK, "bank", "-o", "b", "one"), (OK, "info", "b"), (OK, "find", "b", "one"), (OK, "verify", "b"),
+                (OK, "project", "b", "-o", "bits_of_b"), (OK, "info", "bits_of_b"),
+                (OK, "bank", "--to", "b", "--drop", "one", "other"),
+                (OK, "gen", "--keys", 1, "-o", "u64")):
+            self.assertSingulars(*arguments, code=code)
 
 
 class Progress(CommandTest):

@@ -174,6 +174,10 @@ TEST(FixedStages, SayWhenTheyAreFullAndWhatIsIn) {
     Filter only(growth);
     only.insert(KeyBatch(keys).slice(0, in));
     EXPECT_TRUE(only == filter);
+    Filter nearly(growth, {.backend = backend->name()});
+    nearly.insert(KeyBatch(keys).slice(0, in - 1));
+    SCBF_EXPECT_THROW(nearly.insert(KeyBatch(keys).slice(in - 1, 2)), FilterFull,
+                      "; 1 key of the batch was inserted, the next is key 1");
     // In a full filter an insertion changes nothing. Empty batches and nulls need no room.
     EXPECT_THROW(filter.insert(keys[in]), FilterFull);
     EXPECT_TRUE(only == filter);

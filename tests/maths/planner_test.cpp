@@ -209,6 +209,7 @@ TEST(Plan, RefusesAndNamesValueAndLimit) {
       {{.capacity = 5, .fpr = -1}, "fpr -1: must be in (0, 1)"},
       {{.capacity = 5, .fpr = std::stod("nan")}, "fpr nan: must be in (0, 1)"},
       {{.capacity = 5, .memory_bytes = 63}, "memory 63 bytes: must be at least 64, one block"},
+      {{.capacity = 5, .memory_bytes = 1}, "memory 1 byte: must be at least 64, one block"},
       {{.capacity = 5, .fpr = 0.1, .groups = 1, .probes = 7},
        "groups 1 and probes 7: give one, groups for split_block or probes for split"},
       {{.capacity = 5, .fpr = 0.1, .layout = Layout::split, .groups = 1},

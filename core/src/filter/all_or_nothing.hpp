@@ -129,10 +129,12 @@ RemoveReport remove_all_or_nothing(const Stages& stages, const KeyBatch& keys,
   report.absent = keys.size() - report.nulls - report.removed - report.ambiguous - report.kept;
   if (report.absent <= options.most_absent) return report;
   undo();
-  throw KeysAbsent(error_text("{} of {} keys are absent: at most {} may be (most_absent); nothing "
-                              "was removed",
-                              report.absent, keys.size() - report.nulls, options.most_absent),
-                   report);
+  throw KeysAbsent(
+      error_text("{} of {} {} absent: at most {} may be (most_absent); nothing was "
+                 "removed",
+                 report.absent, keys.size() - report.nulls,
+                 keys.size() - report.nulls == 1 ? "key is" : "keys are", options.most_absent),
+      report);
 }
 
 }  // namespace scbf

@@ -12,6 +12,7 @@
 
 #include "filter/store_copies.hpp"
 #include "kit/answer_forms.hpp"
+#include "kit/counted.hpp"
 #include "kit/cut_short.hpp"
 #include "kit/error_text.hpp"
 #include "kit/hash_keys.hpp"
@@ -192,8 +193,9 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
   };
   const auto stopped = [&](const char* why) {
     finish_report();
-    throw RemovalStopped(error_text("{}; {} keys of the batch were processed", why, processed),
-                         processed, report);
+    throw RemovalStopped(
+        error_text("{}; {} {} processed", why, processed, keys_of_batch_were(processed)), processed,
+        report);
   };
   const auto remove_from = [&](std::span<const CounterView> views,
                                std::span<RemovalChange> changes) {
@@ -266,9 +268,9 @@ SubtractReport Stage::subtract(const Stage& other, const BatchOptions& options) 
   const ConstCounterView what = other.view_on(*backend, copy);
   const SubtractCounts counts = backend->check_subtract(std::as_const(*this).view(), what, options);
   if (counts.below > 0) {
-    throw Incompatible(fmt::format(
-        "{} counters would fall below zero: the filter to subtract is not contained in this one",
-        counts.below));
+    throw Incompatible(
+        fmt::format("{} would fall below zero: the filter to subtract is not contained in this one",
+                    counted(counts.below, "counter")));
   }
   const std::uint64_t keys = keys_left(other.keys_inserted, other.keys_removed);
   known_nonzero.forget();

@@ -6,8 +6,8 @@
 namespace scbf {
 
 void throw_full(std::string_view reason, std::uint64_t processed, const InsertReport& done) {
-  throw FilterFull(error_text("{}; {} keys of the batch were inserted, the next is key {}", reason,
-                              done.inserted, processed),
+  throw FilterFull(error_text("{}; {} {} inserted, the next is key {}", reason, done.inserted,
+                              keys_of_batch_were(done.inserted), processed),
                    processed, done);
 }
 

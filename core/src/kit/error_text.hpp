@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <new>
 #include <utility>
 
@@ -14,6 +15,11 @@ namespace scbf {
 /// Made when the program starts; copies of it allocate nothing.
 inline const Error kNoMemoryForText(
     "memory is short, even for this message: the exception says how far it got");
+
+/// What follows the number of keys that were processed.
+constexpr const char* keys_of_batch_were(std::uint64_t keys) noexcept {
+  return keys == 1 ? "key of the batch was" : "keys of the batch were";
+}
 
 /// As fmt::format; kNoMemoryForText if there is no memory for the text.
 template <class... Arguments>

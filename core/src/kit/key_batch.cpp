@@ -6,6 +6,7 @@
 #include <bit>
 #include <type_traits>
 
+#include "kit/counted.hpp"
 #include "kit/hash_keys.hpp"
 #include "scbf/detail/hash.hpp"
 #include "scbf/errors.hpp"
@@ -35,8 +36,8 @@ void check_offsets(std::span<const std::byte> data, std::span<const Offset> offs
                                       offsets[i], i - 1, offsets[i - 1]));
   }
   if (static_cast<std::uint64_t>(offsets.back()) > data.size()) {
-    throw InvalidArgument(
-        fmt::format("last offset is {}: the data has only {} bytes", offsets.back(), data.size()));
+    throw InvalidArgument(fmt::format("last offset is {}: the data has only {}", offsets.back(),
+                                      counted(data.size(), "byte")));
   }
 }
 
@@ -66,8 +67,8 @@ KeyBatch KeyBatch::from_hashes(std::span<const std::uint64_t> hashes) noexcept {
 KeyBatch KeyBatch::from_fixed(std::span<const std::byte> data, std::size_t width) {
   if (width == 0) throw InvalidArgument("key width 0: must be at least 1 byte");
   if (data.size() % width != 0) {
-    throw InvalidArgument(
-        fmt::format("{} bytes of keys: not a multiple of the key width {}", data.size(), width));
+    throw InvalidArgument(fmt::format("{} of keys: not a multiple of the key width {}",
+                                      counted(data.size(), "byte"), width));
   }
   return {Kind::fixed, nullptr, chars(data), width, data.size() / width};
 }
@@ -98,8 +99,8 @@ KeyBatch KeyBatch::with_validity(std::span<const std::byte> bitmap, std::size_t 
 
 KeyBatch KeyBatch::slice(std::size_t first, std::size_t count) const {
   if (first > size_ || count > size_ - first) {
-    throw InvalidArgument(
-        fmt::format("slice of {} keys from key {} on: the batch has {}", count, first, size_));
+    throw InvalidArgument(fmt::format("slice of {} from key {} on: the batch has {}",
+                                      counted(count, "key"), first, size_));
   }
   KeyBatch result = *this;
   result.size_ = count;

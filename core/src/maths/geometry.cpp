@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "maths/counted.hpp"
+#include "kit/counted.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf {

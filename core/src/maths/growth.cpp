@@ -221,8 +221,8 @@ std::string Growth::describe() const {
   if (policy_ == Policy::fixed) {
     return fmt::format("fixed: at most {} of {}", most_stages_, first_.describe());
   }
-  return fmt::format("tightening: {} keys, × {} each, rate {}, × {} each", first_capacity_, growth_,
-                     fpr_, tightening_);
+  return fmt::format("tightening: {}, × {} each, rate {}, × {} each",
+                     counted(first_capacity_, "key"), growth_, fpr_, tightening_);
 }
 
 FixedPlan plan_fixed(std::uint64_t stage_bytes, double stage_fpr, double compound, Layout layout,

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "maths/counted.hpp"
+#include "kit/counted.hpp"
 #include "maths/sizing_search.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/sizing.hpp"
@@ -48,8 +48,8 @@ void check_request(const PlanRequest& request) {
   }
   const std::uint64_t least = bytes_of(request, kOneBlock);
   if (request.memory_bytes && *request.memory_bytes < least) {
-    throw InvalidArgument(fmt::format("memory {} bytes: must be at least {}, one block",
-                                      *request.memory_bytes, least));
+    throw InvalidArgument(fmt::format("memory {}: must be at least {}, one block",
+                                      counted(*request.memory_bytes, "byte"), least));
   }
   const int known =
       request.capacity.has_value() + request.fpr.has_value() + request.memory_bytes.has_value();
@@ -164,9 +164,9 @@ std::optional<Option> best_probes(const PlanRequest& request) {
   // Throws if not even one line or block of each part fits.
   if (parts) geometry_in(layout, *request.memory_bytes, parts, request.cell);
   throw InvalidArgument(fmt::format(
-      "memory {} bytes: too little for a single key of {} at fpr {}; give more memory or "
+      "memory {}: too little for a single key of {} at fpr {}; give more memory or "
       "a higher fpr",
-      *request.memory_bytes, to_string(layout), request.fpr.value_or(0)));
+      counted(*request.memory_bytes, "byte"), to_string(layout), request.fpr.value_or(0)));
 }
 
 /// All three are given, so the option must fit into the memory. If it does not, takes the fewest
@@ -185,8 +185,8 @@ Option fitted(Layout layout, const PlanRequest& request, std::uint32_t parts, co
     }
   }
   throw InvalidArgument(
-      fmt::format("memory {} bytes: capacity {} at fpr {} needs at least {} bytes in layout {}{}",
-                  memory, *request.capacity, *request.fpr, need, to_string(layout),
+      fmt::format("memory {}: capacity {} at fpr {} needs at least {} bytes in layout {}{}",
+                  counted(memory, "byte"), *request.capacity, *request.fpr, need, to_string(layout),
                   parts ? " with " + sizing::counted_parts(layout, parts) : ""));
 }
 
@@ -226,7 +226,7 @@ std::string why(const PlanRequest& request, const Option& made) {
                   request.groups || request.probes ? " as asked" : "",
                   static_cast<double>(geometry.counters()) / static_cast<double>(made.capacity),
                   counted(geometry.cache_lines_per_key(), "cache line"));
-  if (!request.capacity) text += fmt::format(", room for {} keys", made.capacity);
+  if (!request.capacity) text += ", room for " + counted(made.capacity, "key");
   if (!request.fpr) text += fmt::format(", rate {:.3g}", made.fpr);
   text += ".";
 
@@ -307,7 +307,7 @@ std::string why_ranked(const PlanRequest& request, const Option& made) {
       g.positions(), keys / blocks, 128 - g.positions(),
       100 * spilled_share(keys, g.positions(), blocks), g.spill_slots(),
       stuck_probability(g, keys, 1000));
-  if (!request.capacity) text += fmt::format(", room for {} keys", made.capacity);
+  if (!request.capacity) text += ", room for " + counted(made.capacity, "key");
   if (!request.fpr) text += fmt::format(", rate {:.3g}", made.fpr);
   text += ".";
   if (const auto other = sizing::smallest(Layout::split_block, made.capacity, made.fpr)) {
@@ -319,7 +319,7 @@ std::string why_ranked(const PlanRequest& request, const Option& made) {
 
 Plan plan_ranked(const PlanRequest& request) {
   constexpr std::string_view kNotInMemory =
-      "memory {} bytes: ranked does not hold {} keys at fpr {} in it; give more memory, fewer keys "
+      "memory {}: ranked does not hold {} at fpr {} in it; give more memory, fewer keys "
       "or a higher fpr";
   std::uint64_t capacity = request.capacity.value_or(0);
   double fpr = request.fpr.value_or(0);
@@ -327,13 +327,14 @@ Plan plan_ranked(const PlanRequest& request) {
   if (!request.fpr) fpr = lowest_ranked_rate(request);
   // What was not asked for follows from the memory, and may be too little.
   if (capacity == 0 || (!request.fpr && fpr > kUselessFpr)) {
-    throw InvalidArgument(fmt::format(kNotInMemory, *request.memory_bytes,
-                                      std::max<std::uint64_t>(capacity, 1),
+    throw InvalidArgument(fmt::format(kNotInMemory, counted(*request.memory_bytes, "byte"),
+                                      counted(std::max<std::uint64_t>(capacity, 1), "key"),
                                       request.fpr.value_or(kUselessFpr)));
   }
   const Option made{ranked_for(capacity, fpr), capacity, fpr};
   if (request.memory_bytes && !fits(capacity, fpr, request)) {
-    throw InvalidArgument(fmt::format(kNotInMemory, *request.memory_bytes, capacity, fpr));
+    throw InvalidArgument(fmt::format(kNotInMemory, counted(*request.memory_bytes, "byte"),
+                                      counted(capacity, "key"), fpr));
   }
   return plan_of(request, made, why_ranked(request, made));
 }
@@ -352,10 +353,10 @@ Plan plan_in(Layout layout, const PlanRequest& request) {
   }
   if (!request.fpr && made->fpr > kUselessFpr) {
     throw InvalidArgument(fmt::format(
-        "memory {} bytes: capacity {} would let {:.4g} % of absent keys pass in layout {} (limit "
+        "memory {}: capacity {} would let {:.4g} % of absent keys pass in layout {} (limit "
         "{:.0f} %); give more memory or fewer keys",
-        *request.memory_bytes, *request.capacity, made->fpr * 100, to_string(layout),
-        kUselessFpr * 100));
+        counted(*request.memory_bytes, "byte"), *request.capacity, made->fpr * 100,
+        to_string(layout), kUselessFpr * 100));
   }
   return plan_of(request, *made, why(request, *made));
 }

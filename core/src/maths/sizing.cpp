@@ -341,9 +341,9 @@ void refuse_capacity(Layout layout, std::uint64_t n, double fpr, std::uint32_t p
     open = split ? "leave probes open, " : "leave groups open, ";
   }
   throw InvalidArgument(fmt::format(
-      "capacity {} at fpr {}: {}{} holds at most {} keys at this rate ({} {}); {}use {}, fewer "
+      "capacity {} at fpr {}: {}{} holds at most {} at this rate ({} {}); {}use {}, fewer "
       "keys or a higher fpr",
-      n, fpr, to_string(layout), with, most, extent,
+      n, fpr, to_string(layout), with, counted(most, "key"), extent,
       split ? "counters per slice" : "blocks per group", open,
       split ? "several filters" : "layout split"));
 }
@@ -384,8 +384,8 @@ Geometry geometry_in(Layout layout, std::uint64_t bytes, std::uint32_t parts, Ce
   const std::uint64_t line_bytes = Geometry::split_block(1, 1).with(cell).bytes();
   const std::uint64_t lines = bytes / line_bytes / parts;
   if (lines == 0) {
-    throw InvalidArgument(fmt::format("memory {} bytes: {} needs at least {}, {} for each of {}",
-                                      bytes, to_string(layout), line_bytes * parts,
+    throw InvalidArgument(fmt::format("memory {}: {} needs at least {}, {} for each of {}",
+                                      counted(bytes, "byte"), to_string(layout), line_bytes * parts,
                                       cell == Cell::counter ? "one cache line" : "16 bytes",
                                       sizing::counted_parts(layout, parts)));
   }

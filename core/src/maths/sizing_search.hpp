@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "maths/counted.hpp"
+#include "kit/counted.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/geometry.hpp"
 
