@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters and banks that have been moved from, and such arguments. (cuda_fake_device_filter_test
-// and secondary_index_test have the other types.)
+// Filters and banks that have been moved from, and such arguments. (bulk_insertion_test,
+// secondary_index_test and cuda_fake_device_filter_test have the other types, delta_test has
+// Delta.)
 #include "support/moving.hpp"
 
+#include <utility>
+
 #include "scbf/bloom_bank.hpp"
+#include "scbf/delta.hpp"
 #include "support/bank_model.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -71,8 +75,14 @@ TEST(Moving, Filters) {
             [](Filter& f) { f.find(kKeys, numbers); },
             [](Filter& f) { f.remove(kKeys, answers); },
             [](Filter& f) { f.count(kKeys, answers); },
+            [](Filter& f) { f.insert_new(kKeys, answers); },
+            [](Filter& f) { (void)f.bulk(); },
+            [](Filter& f) { (void)f.ref(); },
+            [](Filter& f) { (void)std::as_const(f).ref(); },
             [](Filter& f) { f.insert(1); },
             [](Filter& f) { f.insert("a"); },
+            [](Filter& f) { (void)f.insert_new(1); },
+            [](Filter& f) { (void)f.insert_new("a"); },
             [](Filter& f) { (void)f.contains(1); },
             [](Filter& f) { (void)f.contains("a"); },
             [](Filter& f) { (void)f.remove(1); },
@@ -109,6 +119,86 @@ TEST(Moving, Filters) {
     Filter empty = std::move(good);
     good = want;
     EXPECT_TRUE(good == want);
+  }
+}
+
+TEST(Moving, FiltersOfBits) {
+  const TemporaryFolder folder;
+  for (const Growth& growth : growths()) {
+    SCOPED_TRACE(growth.describe());
+    const Filter counters = filled(growth);
+    const auto made = [&] {
+      BloomFilter bits(counters);
+      bits.set_metadata("text");
+      return bits;
+    };
+    const BloomFilter want = made();
+    BloomFilter good = want, published = want;
+    const scbf::Delta delta = published.advance(counters);
+    expect_rule_of_moving<BloomFilter>(
+        made, [&](const BloomFilter& f) { return f == want && f.metadata() == "text"; },
+        {
+            [](BloomFilter& f) { (void)f.growth(); },
+            [](BloomFilter& f) { (void)f.seed(); },
+            [](BloomFilter& f) { (void)f.backend(); },
+            [](BloomFilter& f) { f.to("scalar"); },
+            [](BloomFilter& f) { (void)f.read_only(); },
+            [](BloomFilter& f) { (void)f.stages(); },
+            [](BloomFilter& f) { (void)f.stage(0); },
+            [](BloomFilter& f) { (void)f.geometry(); },
+            [](BloomFilter& f) { (void)f.bytes(); },
+            [](BloomFilter& f) { (void)f.keys_inserted(); },
+            [](BloomFilter& f) { (void)f.keys_removed(); },
+            [](BloomFilter& f) { (void)f.fpr_bound(); },
+            [](BloomFilter& f) { f.insert(kKeys); },
+            [](BloomFilter& f) { f.insert_new(kKeys, answers); },
+            [](BloomFilter& f) { (void)f.bulk(); },
+            [](BloomFilter& f) { (void)f.ref(); },
+            [](BloomFilter& f) { (void)std::as_const(f).ref(); },
+            [](BloomFilter& f) { f.contains(kKeys, answers); },
+            [](BloomFilter& f) { f.contains_bits(kKeys, std::span(answers).first(38)); },
+            [](BloomFilter& f) { f.find(kKeys, numbers); },
+            [](BloomFilter& f) { f.insert(1); },
+            [](BloomFilter& f) { f.insert("a"); },
+            [](BloomFilter& f) { (void)f.insert_new(1); },
+            [](BloomFilter& f) { (void)f.insert_new("a"); },
+            [](BloomFilter& f) { (void)f.contains(1); },
+            [](BloomFilter& f) { (void)f.contains("a"); },
+            [&](BloomFilter& f) { f.merge(good); },
+            [&](BloomFilter& f) { good.merge(f); },
+            [&](BloomFilter& f) { f.intersect(good); },
+            [&](BloomFilter& f) { good.intersect(f); },
+            [](BloomFilter& f) { f.clear(); },
+            [&](BloomFilter& f) { (void)(f == good); },
+            [&](BloomFilter& f) { (void)(good == f); },
+            [](BloomFilter& f) { (void)f.estimated_keys(); },
+            [&](BloomFilter& f) { (void)f.estimated_union(good); },
+            [&](BloomFilter& f) { (void)good.estimated_union(f); },
+            [&](BloomFilter& f) { (void)f.estimated_intersection(good); },
+            [&](BloomFilter& f) { (void)good.estimated_intersection(f); },
+            [](BloomFilter& f) { (void)f.epoch(); },
+            [&](BloomFilter& f) { (void)f.advance(counters); },
+            [&](BloomFilter& f) { (void)f.advance(good); },
+            [&](BloomFilter& f) { (void)published.advance(f); },
+            [&](BloomFilter& f) { f.apply(delta); },
+            [](BloomFilter& f) { (void)f.statistics(); },
+            [](BloomFilter& f) { (void)f.nonzero(); },
+            [](BloomFilter& f) { (void)f.fill(); },
+            [](BloomFilter& f) { (void)f.words(); },
+            [](BloomFilter& f) { f.read_words(0, numbers); },
+            [](BloomFilter& f) { f.set_metadata("more"); },
+            [](BloomFilter& f) { (void)f.metadata(); },
+            [&](BloomFilter& f) { f.save(folder / "bits.scbf"); },
+            [](BloomFilter& f) { f.write([](std::span<const std::byte>) { FAIL(); }); },
+            [](BloomFilter& f) { const BloomFilter copy = f; },
+            [&](BloomFilter& f) { good = f; },
+        });
+    EXPECT_TRUE(good == want);
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+    Filter gone = counters;
+    const Filter taken = std::move(gone);
+    EXPECT_THROW(BloomFilter{gone}, scbf::InvalidArgument);
+    EXPECT_THROW(published.advance(gone), scbf::InvalidArgument);
   }
 }
 
@@ -179,6 +269,8 @@ TEST(Moving, Banks) {
         });
     EXPECT_TRUE(same_bank(good, model, kKeys, {}));
     const BloomFilter bits(other);
+    BloomFilter published = bits;
+    const scbf::Delta delta = published.advance(other);
     BloomBank good_bits(good);
     expect_rule_of_moving<BloomBank>(
         [&] {
@@ -195,12 +287,17 @@ TEST(Moving, Banks) {
             [](BloomBank& b) { (void)b.slots(); },
             [](BloomBank& b) { (void)b.capacity(); },
             [](BloomBank& b) { (void)b.bytes(); },
+            [](BloomBank& b) { (void)b.read_only(); },
             [](BloomBank& b) { b.reserve(3); },
             [&](BloomBank& b) { b.add_member(bits); },
             [](BloomBank& b) { b.add_members({}); },
             [](BloomBank& b) { b.remove_member(0); },
             [&](BloomBank& b) { b.replace_member(0, bits); },
             [](BloomBank& b) { (void)b.copy_member(0); },
+            [](BloomBank& b) { (void)b.epoch(0); },
+            [&](BloomBank& b) { b.apply(0, delta); },
+            [&](BloomBank& b) { b.save(folder / "bits.bank"); },
+            [](BloomBank& b) { b.write([](std::span<const std::byte>) { FAIL(); }); },
             [](BloomBank& b) { (void)b.has_member(0); },
             [](BloomBank& b) { (void)b.stages(0); },
             [](BloomBank& b) { (void)b.fpr_bound(0); },

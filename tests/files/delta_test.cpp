@@ -440,6 +440,10 @@ TEST(Delta, OneThatHasBeenMovedFromIsRefused) {
   EXPECT_THROW_WITH(delta.save(folder / "d"), InvalidArgument, "moved from");
   EXPECT_EQ(read_bytes(folder / "d"), good);
   EXPECT_EQ(moved.epoch().number, 1u);
+  delta = moved;
+  Delta& itself = delta;
+  delta = std::move(itself);
+  EXPECT_TRUE(std::ranges::equal(delta.message(), moved.message())) << "moved to itself";
 }
 
 /// A key that leaves one stage and enters another is found whenever it is asked for.

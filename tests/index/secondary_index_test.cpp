@@ -105,6 +105,8 @@ TEST(SecondaryIndex, MovesByTheRule) {
           [](SecondaryIndex& i) { i.checkpoint(); },
           [](SecondaryIndex& i) { i.rebuild(0); },
           [](SecondaryIndex& i) { i.distrust(0); },
+          [](SecondaryIndex& i) { (void)i.plan_for(0.01); },
+          [](SecondaryIndex& i) { (void)i.forecast({}); },
           [](SecondaryIndex& i) { (void)i.read_only(); },
           [](SecondaryIndex& i) { (void)i.freshness(); },
           [](SecondaryIndex& i) { i.refresh(); },

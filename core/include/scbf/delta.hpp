@@ -32,8 +32,8 @@
 namespace scbf {
 
 /// The change of a filter of bits from one epoch to a later one, packed and verified; or, where a
-/// change would not be shorter, all bits of the later epoch. Immutable. Copyable, movable; a
-/// moved-from one is refused wherever its message is needed.
+/// change would not be shorter, all bits of the later epoch. Immutable. Copyable, movable
+/// (errors.hpp: "Moving").
 class Delta {
  public:
   /// Reads and verifies a message: what write wrote, or a file or stream of a BloomFilter that has
@@ -55,6 +55,11 @@ class Delta {
   bool whole() const noexcept { return !since_; }
   /// Bits that it changes; if it is whole, bits that are 1.
   std::uint64_t changes() const noexcept { return changes_; }
+
+  Delta(const Delta&) = default;
+  Delta(Delta&&) noexcept = default;
+  /// By value, as a vector that is moved to itself would lose the message.
+  Delta& operator=(Delta other) noexcept;
 
  private:
   friend class BloomFilter;

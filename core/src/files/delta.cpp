@@ -249,6 +249,13 @@ Delta Delta::load(const std::filesystem::path& path) {
   FileInput file(path);
   return read_message(file.input.name(), file.source, &file.file);
 }
+Delta& Delta::operator=(Delta other) noexcept {
+  message_.swap(other.message_);
+  since_ = other.since_;
+  epoch_ = other.epoch_;
+  changes_ = other.changes_;
+  return *this;
+}
 void Delta::check_holds() const {
   if (message_.empty()) detail::throw_moved_from("Delta");
 }
