@@ -126,7 +126,8 @@ Run set_up_count(CommandLine& line) {
   line.footer(
       R"help(Prints key, tab and count in input order. The count is the smallest of the key's counters. It is
 never too low if no key was removed that had not been inserted. It is too high if other keys share all
-counters of the key. 15 means 15 or more. The exit code is 0 even if every count is 0.
+counters of the key. 15 means 15 or more or, in layout ranked, unknown: so count the keys of blocks that are
+full. The exit code is 0 even if every count is 0.
 
 Examples:
   scbf count words.scbf candidates.txt

@@ -66,7 +66,8 @@ class Filter : public FilterBase {
                       const BatchOptions& options = {});
 
   /// out[i] = the smallest of the k counters of keys[i], summed over the stages, at most 15: an
-  /// upper bound on how often the key is in the filter, where 15 means 15 or more. 0 for null keys.
+  /// upper bound on how often the key is in the filter. 15 means 15 or more or, in layout `ranked`,
+  /// unknown, for the keys of stuck blocks too (geometry.hpp). 0 for null keys.
   /// Requires out.size() == keys.size(), else InvalidArgument. Cost: in each stage, that of
   /// contains for a present key.
   CountReport count(const KeyBatch& keys, std::span<std::uint8_t> out,

@@ -168,7 +168,8 @@ Returns:
               "*, threads: int = 0, path: BatchPath = 'automatic', progress: Progress = None) -> "
               "Any"),
           "How often is each key in the filter, at most? The smallest of its counters: 15 means 15 "
-          "or more. Returns an array of n uint8 (``out``, if that was given); for one key an int.")
+          "or more or, in layout ranked, unknown, where a block is full. Returns an array of n "
+          "uint8 (``out``, if that was given); for one key an int.")
       .def("subtract", &subtract, nb::arg("other"),
            "Takes the other filter's keys away: the inverse of merge(). Also as ``-=``; ``-`` "
            "makes a new one. Returns how many counters at 15 may now be too high, because 15 means "
