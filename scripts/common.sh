@@ -31,11 +31,13 @@ find_nvcc() {
   export CUDACXX=${CUDACXX:-$nvcc}
 }
 
-# say_what_is_missing GROUP…: for --no-install; names what is missing, if anything is.
+# say_what_is_missing GROUP…: for --no-install; names what is missing and why, if anything is. Whatever
+# install-deps says is a reason, but for what it finds.
 say_what_is_missing() {
   local missing
   command -v dpkg-query >/dev/null || return 0
-  missing=$(scripts/install-deps "$@" --dry-run | grep -E '^(packages missing|libraries for arm64: missing|CUDA compiler: none)') || return 0
+  missing=$(scripts/install-deps "$@" --dry-run |
+    grep -vE '^(packages: all|CUDA compiler: CUDA [0-9.]+ is there|CUDA compiler: pip will|libraries for arm64: (they are|this machine))') || return 0
   say "$missing"
   say "to install them: scripts/install-deps $*"
 }
