@@ -204,6 +204,40 @@ TEST_P(FullDisk, EveryOperationEndsWithAnErrorAndCanBeRepeated) {
   }
 }
 
+TEST_P(FullDisk, DividingAnEmptyIndexEndsWithAnErrorAndCanBeRepeated) {
+  const auto empty = directory_ / "empty";
+  SecondaryIndex::create(empty, people(), {.servers = 3});
+  const std::vector<std::string> points{"000100", "000200"};
+  int failed = 0;
+  for (int n = 0;; n += step()) {
+    SCOPED_TRACE(fmt::format("full after {} calls", n));
+    const auto path = copy(empty, "work");
+    SecondaryIndex index = SecondaryIndex::open(path);
+    fill_after(n);
+    const bool threw = fails([&] { index.presplit(points); });
+    failed += threw;
+    const bool full = Disk::was_full();
+    const std::size_t regions = index.regions().size();
+    EXPECT_TRUE(regions == 3 || (threw && regions == 1)) << regions;
+    expect_equal(index, PlainTable(people()));
+    fails([&] { index.put(kNew); });  // the disk is still full
+    Disk::free();
+    if (!full) break;
+    index.remove(kNew.key);
+    if (threw) index.presplit(points);
+    EXPECT_EQ(index.regions().size(), 3u);
+    index.put(numbered(300));
+    expect_equal(index, plain_);
+    expect_equal(SecondaryIndex::open(copy(path, "crashed")), plain_);
+    { const SecondaryIndex closed = std::move(index); }
+    const SecondaryIndex again = SecondaryIndex::open(path);
+    EXPECT_EQ(again.regions().size(), 3u);
+    expect_equal(again, plain_);
+    ASSERT_FALSE(HasFailure());
+  }
+  EXPECT_GT(failed, 0);
+}
+
 TEST_P(FullDisk, ChangesOfTheDefinitionHappenOrNot) {
   const std::string city[] = {"city"};
   const Column columns[] = {{.name = "city"}};
