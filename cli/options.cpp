@@ -122,10 +122,11 @@ void RunOptions::settle_device() {
   backend = named;
 }
 
-void RunOptions::add_scratch_to(CommandLine& line) {
-  line.option("--scratch", "BYTES",
-              "Most temporary memory of large batches; default: the filter's size, at most 1GiB",
-              [this](const std::string& text) { scratch_bytes = parse_bytes("--scratch", text); });
+void RunOptions::add_scratch_to(CommandLine& line, const std::string& usual) {
+  line.option(
+      "--scratch", "BYTES",
+      fmt::format("Most temporary memory of large batches; default: {}, at most 1GiB", usual),
+      [this](const std::string& text) { scratch_bytes = parse_bytes("--scratch", text); });
 }
 
 void RunOptions::add_progress_to(CommandLine& line) {

@@ -53,7 +53,8 @@ struct RunOptions {
 
   /// --backend, --device, --threads.
   void add_backend_to(CommandLine& line);
-  void add_scratch_to(CommandLine& line);
+  /// `usual` is how much the verb takes by default.
+  void add_scratch_to(CommandLine& line, const std::string& usual);
   void add_progress_to(CommandLine& line);
   void add_json_to(CommandLine& line, const std::string& help);
 

@@ -47,7 +47,7 @@ constexpr std::size_t kKeyByKey = 1'000'000;
 
 struct BenchOptions {
   std::vector<std::uint64_t> sizes = {100'000, 1'000'000, 10'000'000};
-  std::vector<Layout> layouts = {Layout::split_block, Layout::split};
+  std::vector<Layout> layouts = {Layout::split_block, Layout::ranked, Layout::split};
   std::vector<std::string> backends;  ///< empty: auto, and scalar up to kScalarKeys keys
   std::vector<Calls> calls;           ///< empty: all for auto, one batch for other backends
   std::vector<Operation> operations{std::begin(kOperations), std::end(kOperations)};
@@ -443,10 +443,11 @@ Run set_up_bench(CommandLine& line) {
                   return parse_count("--sizes", item, 1000, 10'000'000'000);
                 });
               });
-  line.option("--layouts", "L,...", "Default split_block,split", [o](const std::string& text) {
-    parse_list(o->layouts, "--layouts", text,
-               [](const std::string& item) { return layout_from_string(item); });
-  });
+  line.option("--layouts", "L,...", "Default split_block,ranked,split",
+              [o](const std::string& text) {
+                parse_list(o->layouts, "--layouts", text,
+                           [](const std::string& item) { return layout_from_string(item); });
+              });
   line.option("--backends", "B,...",
               "Names that 'scbf backends' lists; default scalar (up to 1M keys) and auto",
               [o](const std::string& text) {
@@ -483,7 +484,7 @@ Run set_up_bench(CommandLine& line) {
   line.option("--seed", "S", "Seed of the keys; default 1",
               [o](const std::string& text) { o->seed = parse_seed("--seed", text); });
   add_threads_to(line, options->run.threads);
-  options->run.add_scratch_to(line);
+  options->run.add_scratch_to(line, "the filter's size, for insertions half of it");
   options->run.add_progress_to(line);
   options->run.add_json_to(line, "Print JSON");
   line.footer(

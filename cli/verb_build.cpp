@@ -280,7 +280,7 @@ Run set_up_build(CommandLine& line) {
       "standard error",
       options->out, CommandLine::Need::required);
   options->run.add_backend_to(line);
-  options->run.add_scratch_to(line);
+  options->run.add_scratch_to(line, "a quarter of the filter's size");
   options->run.add_progress_to(line);
   options->run.add_json_to(line, "Print a report as JSON");
   line.flag("--bits",

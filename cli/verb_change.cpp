@@ -34,7 +34,7 @@ struct ChangeOptions {
   RunOptions run;
   bool compress = false;
 
-  void add_to(CommandLine& line) {
+  void add_to(CommandLine& line, const std::string& scratch) {
     line.positional("FILE", "The filter; - is standard input, which takes -o", file);
     keys.add_to(line, true);
     line.option("-o,--output", "OUT",
@@ -42,7 +42,7 @@ struct ChangeOptions {
                 "to standard error",
                 out);
     run.add_backend_to(line);
-    run.add_scratch_to(line);
+    run.add_scratch_to(line, scratch);
     run.add_progress_to(line);
     run.add_json_to(line, "Print a report as JSON");
     add_compress_to(line, compress);
@@ -412,7 +412,7 @@ int remove(const RemoveOptions& options) {
 
 Run set_up_insert(CommandLine& line) {
   auto options = std::make_shared<InsertOptions>();
-  options->add_to(line);
+  options->add_to(line, "a quarter of the filter's size");
   line.option("--new", "LIST",
               "Insert only the keys that are not there yet, and write them here, one a line: a new "
               "file, unless --force is given; - is standard output",
@@ -438,7 +438,7 @@ Examples:
 
 Run set_up_remove(CommandLine& line) {
   auto options = std::make_shared<RemoveOptions>();
-  options->add_to(line);
+  options->add_to(line, "the filter's size");
   line.option("--max-absent", "N",
               "Remove nothing if more than N of the keys are absent, or N% of them; default 50%",
               [o = options.get()](const std::string& text) { o->most_absent = parse_limit(text); });
