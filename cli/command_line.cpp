@@ -130,7 +130,7 @@ void refuse_lookalikes(const CLI::App& app, const std::string& verb, std::span<c
       throw UsageError(fmt::format(
           "{}{}: this looks like an option; put -- before it, or write {} if it is a "
           "file",
-          verb.empty() ? "" : verb + ": ", in_quotes(word), in_quotes(fmt::format("./{}", word))));
+          verb.empty() ? "" : verb + ": ", in_quotes(word), in_shell(fmt::format("./{}", word))));
     }
   }
 }

@@ -43,6 +43,9 @@ constexpr const char* kFooter =
     R"(Exit codes: 0 ok, 1 nothing found, 2 usage, 3 input/output, 4 corrupt or incompatible,
 5 done, but the report could not be written.
 
+With --json, a string that is not UTF-8, such as the name of a file, is an object with its bytes:
+{"bytes": [255, 46, 98]}.
+
 Examples:
   scbf build --capacity 1M --fpr 1% -o words.scbf words.txt
   scbf query words.scbf candidates.txt > may_be_present.txt

@@ -218,7 +218,7 @@ Destination::Destination(const std::string& option, std::string path, const Rule
   const bool to_out = is_standard_output();
   if (path_.starts_with("--")) {
     throw UsageError(fmt::format("{}: this looks like an option; for a file of this name, write {}",
-                                 option, in_quotes("./" + path_)));
+                                 option, in_shell("./" + path_)));
   }
   if (to_out) {
     if (rules.json) {

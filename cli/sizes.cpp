@@ -162,6 +162,16 @@ std::string counted(std::uint64_t n, std::string_view thing) {
   return fmt::format("{} {}{}", grouped(n), thing, n == 1 ? "" : "s");
 }
 
+std::string in_shell(std::string_view word) {
+  std::string plain, text = "'";
+  for (const char c : word) {
+    if (c != '\'' && c != '\\') plain += c;
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  // in_quotes escapes as $'…' does.
+  return in_quotes(plain) == "'" + plain + "'" ? text + "'" : "$" + in_quotes(word);
+}
+
 std::string list_in_quotes(std::span<const std::string> names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + in_quotes(name);

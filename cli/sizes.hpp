@@ -60,6 +60,9 @@ std::string human_seconds(double seconds);
 std::string percent(double share);
 /// A name or value in messages: in single quotes, with escapes.
 using detail::in_quotes;
+/// A name or value in a command that a message prints, as a word of the shell: 'a', 'it'\''s' or,
+/// with bytes that cannot be printed, $'\xff', which sh may not know, but bash and zsh do.
+std::string in_shell(std::string_view word);
 /// "'a', 'b', 'c'".
 std::string list_in_quotes(std::span<const std::string> names);
 /// A key in tables and reports: like in_quotes(text, most), but without quotes.

@@ -181,9 +181,10 @@ int query_once(const IndexQueryOptions& options) {
   out.finish();
   if (!options.target.json) {
     note(routing_text(routing, query.broadcast));
-    if (!last.empty())
-      note(fmt::format("stopped at --limit {}: to continue, give --after the key of the last row",
-                       found));
+    if (!last.empty()) {
+      note(fmt::format("stopped at --limit {}: the next page begins --after {}", found,
+                       in_shell(last)));
+    }
   }
   return found == 0 ? kNothingFound : kOk;
 }
@@ -285,6 +286,10 @@ Run set_up_index_get(CommandLine& line) {
   line.footer(
       R"(Rows are printed in the order of the given keys. The exit code is 1 if none of them is found.
 
+A tab, a line feed, a carriage return and a backslash within a field are printed as \t, \n, \r and \\, as
+'index load' reads them. With --separator , fields are quoted as in CSV instead. In JSON, a string that is
+not UTF-8 is an object with its bytes, {"bytes": [255, 0]}.
+
 Examples:
   scbf index get packages.index bash coreutils
   scbf index get packages.index --from-file wanted.txt --names --separator ,)");
@@ -312,9 +317,14 @@ Run set_up_index_query(CommandLine& line) {
       R"(Rows are printed in key order as they are found, and a report on the routing goes to standard error. The
 exit code is 1 if no row is found. With --batch, each row begins with the value that found it.
 
+A tab, a line feed, a carriage return and a backslash within a field are printed as \t, \n, \r and \\, as
+'index load' reads them. With --separator , fields are quoted as in CSV instead. In JSON, a string that is
+not UTF-8 is an object with its bytes, {"bytes": [255, 0]}.
+
 Pages: --limit prints the first of them, and --after with the key of its last row the next one, until there
-are fewer rows than the limit. (--json names that key, "more_after".) Nothing that is written in between
-makes a row come twice, or makes one that stays be skipped.
+are fewer rows than the limit. A message names that key, and --json does ("more_after"). Nothing that is
+written in between makes a row come twice, or makes one that stays be skipped. Give --after the key itself,
+without escapes: bash and zsh write {"bytes": [255, 9]} as $'\xff\x09'. (No argument has zero bytes.)
 
 Examples:
   scbf index query packages.index section=shells

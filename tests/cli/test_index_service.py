@@ -3,6 +3,7 @@
 index beside others."""
 
 import contextlib
+import json
 import os
 import random
 import re
@@ -11,7 +12,7 @@ import subprocess
 import time
 
 from index_support import HEADER, IndexTest, as_csv, people
-from support import INPUT_OUTPUT, NOTHING_FOUND, USAGE
+from support import COMMAND, INPUT_OUTPUT, NOTHING_FOUND, USAGE
 
 
 class Backup(IndexTest):
@@ -108,6 +109,19 @@ class Pages(IndexTest):
         self.assertEqual(report["more_after"], {"bytes": list(b"b\xfe")})
         self.assertEqual(self.scbf("index", "query", "i", "town=T", "--keys", "--after",
                                    os.fsdecode(b"a\xff")), b"b\xfe\n")
+
+    def test_the_message_names_where_to_go_on_as_shells_take_it(self):
+        self.create()
+        keys = [b"it's", b"new\nline \\", b"plain", b"\xff\x09\\'"]
+        for key in keys:
+            self.scbf("index", "put", "i", os.fsdecode(b"id=" + key), "town=T")
+        for last, following, shell in zip(keys, keys[1:], ("sh", "bash", "sh")):
+            self.scbf("index", "query", "i", "town=T", "--limit", keys.index(last) + 1)
+            option = re.search(r"the next page begins (--after .*)", self.err)[1]
+            page = subprocess.run([shell, "-c", f"{COMMAND} index query i town=T --keys --limit 1 --json {option}"],
+                                  cwd=self.folder, capture_output=True, check=True)
+            key = json.loads(page.stdout)["rows"][0]["id"]
+            self.assertEqual(bytes(key["bytes"]) if isinstance(key, dict) else key.encode(), following, option)
 
     def test_whoever_reads_may_stop(self):
         self.create()
