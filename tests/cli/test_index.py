@@ -12,6 +12,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -639,6 +640,10 @@ class Disks(IndexTest):
         for verb in self.READING:
             subprocess.run(in_mount(script, f"{COMMAND} index {verb}"), cwd=self.folder, check=True,
                            capture_output=True)
+        with tempfile.TemporaryDirectory() as elsewhere:
+            subprocess.run(in_mount(script, f"{COMMAND} index backup i {elsewhere}/copy"),
+                           cwd=self.folder, check=True, capture_output=True)
+            self.assertEqual(self.count(f"{elsewhere}/copy"), 400)
         process = subprocess.run(in_mount(script, f"{COMMAND} index put i id=1"), cwd=self.folder,
                                  capture_output=True, text=True)
         self.assertEqual(process.returncode, INPUT_OUTPUT)
@@ -653,7 +658,10 @@ class Disks(IndexTest):
             os.chmod(path, 0o555)
         self.addCleanup(lambda: [os.chmod(path, 0o755) for path in everything])
         other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
-        for verb in ("put i id=1", *self.READING):
+        elsewhere = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, elsewhere)
+        os.chmod(elsewhere, 0o777)
+        for verb in ("put i id=1", *self.READING, f"backup i {elsewhere}/copy"):
             try:
                 process = subprocess.run([COMMAND, "index", *verb.split()], cwd=self.folder,
                                          capture_output=True, text=True, **other)
@@ -661,6 +669,7 @@ class Disks(IndexTest):
                 self.skipTest(f"no other user can run the command: {error}")
             self.assertEqual(process.returncode, INPUT_OUTPUT if "put" in verb else OK,
                              process.stderr)
+        self.assertEqual(self.count(f"{elsewhere}/copy"), 400)
 
     @unittest.skipUnless(CAN_MOUNT, "a file system can only be mounted by root")
     def test_full_disk(self):
