@@ -2,9 +2,13 @@
 // Where the posting lists of a region begin. The store keeps deleted postings until it compacts
 // them, and a cursor steps over each. A queue deletes at the front of a list, so its readers would
 // step over everything that was ever taken. A reader who met many deleted postings notes where the
-// list begins, and later readers start there.
+// list begins, and later readers start there. For readers who cannot know, such as those in another
+// process, the writer erases the front of a list as one range once it has lost many postings.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -76,6 +80,44 @@ class ListStarts {
   std::map<std::string, Start> starts_;  // by prefix
   bool adding_ = false;      // a write is on its way, or has failed and may be in the store
   std::uint64_t added_ = 0;  // postings added by finished writes are in later snapshots
+};
+
+/// Finds the lists of a region that lose many postings. Memory: 16 counts. It finds every list that
+/// loses more than a sixteenth of all, as Misra and Gries (1982) do.
+class LostPostings {
+ public:
+  /// A list has lost `lost` postings. Returns whether it has lost so many since it was last found
+  /// that its front may be worth erasing.
+  bool add(std::string_view prefix, std::uint64_t lost) noexcept {
+    const std::size_t list = std::hash<std::string_view>()(prefix);
+    Count* least = &counts_[0];
+    for (Count& count : counts_) {
+      if (count.lost > 0 && count.list == list) return found(count, lost);
+      if (count.lost < least->lost) least = &count;
+    }
+    // What this list and all others have lost, they lose alike.
+    const std::uint64_t alike = std::min(least->lost, lost);
+    for (Count& count : counts_) count.lost -= alike;
+    if (lost == alike) return false;
+    least->list = list;
+    return found(*least, lost - alike);
+  }
+
+ private:
+  struct Count {
+    std::size_t list = 0;  // a hash of the prefix
+    std::uint64_t lost = 0;
+  };
+  static constexpr std::uint64_t kMany = 4096;
+
+  static bool found(Count& count, std::uint64_t lost) noexcept {
+    count.lost += lost;
+    if (count.lost < kMany) return false;
+    count.lost = 0;
+    return true;
+  }
+
+  std::array<Count, 16> counts_;
 };
 
 }  // namespace scbf::index

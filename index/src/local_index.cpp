@@ -110,7 +110,8 @@ struct CountChange {
 }  // namespace
 
 RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId region,
-                       bool has_rows, std::span<const Mutation> mutations, StoreBatch& batch) {
+                       bool has_rows, std::span<const Mutation> mutations, StoreBatch& batch,
+                       LostPostings* lost) {
   RegionWrite write;
   // Of several mutations of the same key only the last one has an effect on the store.
   std::vector<std::size_t> firsts;
@@ -175,6 +176,7 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
       posting = posting_prefix(region, entry);
       const std::size_t prefix = posting.size();
       std::int64_t by = 0;
+      std::uint64_t erased = 0;
       bool first = true;
       while (at != changes.end() && at->value() == value) {
         const std::uint32_t row = at->row;
@@ -193,7 +195,12 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
         } else {
           batch.erase(Family::postings, posting);
           --by;
+          ++erased;
         }
+      }
+      posting.resize(prefix);
+      if (erased > 0 && lost != nullptr && lost->add(posting, erased)) {
+        write.worn.push_back(posting);
       }
       if (by != 0) counts.push_back({value_key(region, entry), by});
     }
@@ -243,8 +250,22 @@ constexpr std::uint64_t kLonger = 8;
 constexpr int kSteps = 16;
 // Deleted postings at the front of a list that are worth remembering.
 constexpr std::uint64_t kDeleted = 64;
+// Deleted postings at the front of a list that are worth erasing as a range.
+constexpr std::uint64_t kDeletedRange = 1024;
 // Rows of more bytes than this, on average, are not read to find out whether they are wanted.
 constexpr std::size_t kLargeRow = 1024;
+
+/// The first posting of a list from `begin` on, for a snapshot with this sequence number, or `end`
+/// if it has none. Notes it if many deleted ones lie before it.
+Store::Cursor first_posting(const Store& store, const Store::Snapshot& at,
+                            const std::string& prefix, const std::string& begin,
+                            const std::string& end, std::uint64_t sequence, ListStarts& starts) {
+  Store::Cursor cursor = store.cursor(Family::postings, begin, end, at);
+  if (cursor.skipped() >= kDeleted) {
+    starts.learn(prefix, cursor.valid() ? std::string(cursor.key()) : end, sequence);
+  }
+  return cursor;
+}
 
 /// The postings of one entry in a range of keys, from one snapshot.
 class PostingList {
@@ -257,14 +278,12 @@ class PostingList {
         prefix_(posting_prefix(region, entry)),
         begin_(prefix_ + std::string(from)),
         end_(to.empty() ? after_prefix(prefix_) : prefix_ + std::string(to)) {
-    if (at == nullptr || starts == nullptr) return;
+    if (starts == nullptr || (at == nullptr && !store.is_frozen())) return;
     const std::uint64_t sequence = store.sequence(at);
     std::string start = starts->of(prefix_, sequence);
     if (start < begin_) return;
     begin_ = std::min(std::move(start), end_);
-    cursor_.emplace(store.cursor(Family::postings, begin_, end_, at));
-    if (cursor_->skipped() < kDeleted) return;
-    starts->learn(prefix_, cursor_->valid() ? std::string(cursor_->key()) : end_, sequence);
+    cursor_.emplace(first_posting(store, at, prefix_, begin_, end_, sequence, *starts));
   }
 
   bool valid() { return cursor().valid(); }
@@ -434,6 +453,19 @@ void find_rows(const Store& store, const TableSchema& schema, const Store::Snaps
     if (!other.valid()) return;
     common.skip_to(other.key());
   }
+}
+
+void erase_front(Store& store, const std::string& prefix, ListStarts& starts) {
+  // Nobody else writes to the list, so it needs no snapshot, which would have RocksDB compact every
+  // table that was loaded since the last one.
+  const std::uint64_t sequence = store.sequence();
+  const std::string end = after_prefix(prefix);
+  const Store::Cursor first =
+      first_posting(store, {}, prefix, starts.of(prefix, sequence), end, sequence, starts);
+  if (first.skipped() < kDeletedRange) return;
+  StoreBatch batch = store.batch();
+  batch.erase_range(Family::postings, prefix, first.valid() ? first.key() : end);
+  store.write(std::move(batch), false);
 }
 
 void for_each_value(const Store& store, const Store::Snapshot& at, RegionId region,

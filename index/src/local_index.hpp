@@ -39,12 +39,18 @@ struct RegionWrite {
   std::int64_t rows = 0, values = 0;        ///< by how many they grow
   std::vector<std::string> added, removed;  ///< value_keys that got a row, that lost the last
   std::vector<std::string> postings;        ///< the first posting_key that comes to each list
+  std::vector<std::string> worn;            ///< prefixes of lists that LostPostings has found
 };
 /// Computes the effect of mutations, which are sorted by key and applied in order, and adds it to
-/// the batch: rows, postings and counts, each in order. `has_rows`: the region may have rows. The
-/// caller holds the region's `writers`.
+/// the batch: rows, postings and counts, each in order. `has_rows`: the region may have rows.
+/// `lost` is told how many postings each list loses. The caller holds the region's `writers`.
 RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId region,
-                       bool has_rows, std::span<const Mutation> mutations, StoreBatch& batch);
+                       bool has_rows, std::span<const Mutation> mutations, StoreBatch& batch,
+                       LostPostings* lost = nullptr);
+
+/// Erases the front of a list as one range, if it is many deleted postings. Readers step over a
+/// range at once. The caller holds the region's `writers`.
+void erase_front(Store& store, const std::string& prefix, ListStarts& starts);
 
 /// The rows of a region that have all of the entries, with from ≤ key < to (empty `to`: no bound).
 struct Search {
@@ -54,7 +60,8 @@ struct Search {
   bool keys_only = false;            ///< rows come without their values
 };
 /// Appends these rows in key order. Reads the list of the entry with the fewest rows, and of the
-/// other lists only what decides. `starts` are the region's; without a snapshot they are not used.
+/// other lists only what decides. `starts` are the region's; without a snapshot they are used only
+/// in a store that is open for reading only.
 void find_rows(const Store& store, const TableSchema& schema, const Store::Snapshot& at,
                RegionId region, const Search& what, std::vector<Row>& rows,
                ListStarts* starts = nullptr);

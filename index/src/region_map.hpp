@@ -51,6 +51,7 @@ struct Region {
   std::atomic<double> fpr = 0;
   std::uint64_t unrated = 0;  ///< hashes inserted and removed since then
 
+  LostPostings lost;  ///< protected by `writers`
   ListStarts starts;  ///< has a lock of its own
 
   RegionState state() const noexcept { return {rows, values, changes, history}; }

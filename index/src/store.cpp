@@ -267,6 +267,7 @@ Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_by
 
 Store::~Store() = default;
 
+bool Store::is_frozen() const noexcept { return state_->frozen != nullptr; }
 bool Store::is_current() const { return !state_->frozen || state_->frozen->are_current(); }
 Freshness Store::freshness() const {
   return {state_->frozen ? state_->frozen->as_of() : std::chrono::system_clock::now(),

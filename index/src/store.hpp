@@ -82,6 +82,8 @@ class Store {
   Store(const std::filesystem::path& path, Open how, std::uint64_t cache_bytes);
   ~Store();
 
+  /// Whether the store is open for reading only, so that its contents never change.
+  bool is_frozen() const noexcept;
   /// Whether a store open for reading only shows everything that has been written.
   bool is_current() const;
   Freshness freshness() const;

@@ -67,7 +67,8 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   const std::uint64_t due = rebuilds_due(region);
   StoreBatch batch = as_tables ? store->table_batch() : store->batch();
   RegionState state = region.state();
-  const RegionWrite write = write_rows(*store, schema, region.id, state.rows > 0, mutations, batch);
+  const RegionWrite write =
+      write_rows(*store, schema, region.id, state.rows > 0, mutations, batch, &region.lost);
   const FilterChange change = {hashes_of(router, write.added), hashes_of(router, write.removed)};
   const std::size_t entries = change.added.size() + change.removed.size();
   state.rows += static_cast<std::uint64_t>(write.rows);
@@ -105,6 +106,10 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   tally->put += write.report.put;
   tally->replaced += write.report.replaced;
   tally->removed += write.report.removed;
+  try {
+    for (const std::string& list : write.worn) erase_front(*store, list, region.starts);
+  } catch (const std::exception&) {  // the deleted postings stay, and are stepped over
+  }
   if (!region.trusted) return;
   region.removed += change.removed.size();
   try {

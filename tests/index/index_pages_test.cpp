@@ -4,11 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <thread>
 
+#include "cursor_steps.hpp"
 #include "indexed.hpp"
 
 namespace scbf {
@@ -266,6 +269,67 @@ TEST(Snapshots, QueriesThatBeginWhileALoadIsMadeAPartOfTheStore) {
     for (const Row& row : *found) ASSERT_EQ(row.values[0], "new") << begun << ", row " << row.key;
   }
   EXPECT_GT(begun, 0);
+}
+
+// Deleted postings stay in the store until it is compacted. A process that has just opened it must
+// not step over all that was ever taken from the front of a queue.
+TEST(Queues, AreReadFromTheirFrontByAnotherProcess) {
+  constexpr int kJobs = 12'000, kLeft = 10;
+  const auto rows = [](int count, const char* state) {
+    std::vector<Row> all;
+    for (int i = 0; i < count; ++i) all.push_back({fmt::format("{:06}", i), {state, "", ""}});
+    return all;
+  };
+  const auto load = [](SecondaryIndex& index, const std::vector<Row>& all) {
+    auto at = all.begin();
+    index.bulk_load([&](Row& row) {
+      if (at == all.end()) return false;
+      row = *at++;
+      return true;
+    });
+  };
+  const std::function<void(SecondaryIndex&, const std::vector<Row>&)> ways[] = {
+      load,
+      [](SecondaryIndex& index, const std::vector<Row>& all) { index.put(all); },
+      [](SecondaryIndex& index, const std::vector<Row>& all) {
+        for (const Row& row : all) index.put(row);
+      },
+  };
+  for (const auto& finish : ways) {
+    SCOPED_TRACE(&finish - ways);
+    Indexed test;
+    load(test.index, rows(kJobs, "pending"));
+    finish(test.index, rows(kJobs - kLeft, "done"));
+    { const SecondaryIndex closed = std::move(test.index); }
+    const auto index = SecondaryIndex::open_read_only(test.directory / "index");
+    const Query pending{.all_of = {{"city", "pending"}}, .limit = kLeft};
+    // A front is erased as a range whenever it has lost 4,096 postings.
+    EXPECT_LT(steps_of([&] { EXPECT_EQ(index.query(pending).rows.front().key, "011990"); }), 4200u);
+    // A reader remembers.
+    EXPECT_LT(steps_of([&] { EXPECT_EQ(index.query(pending).rows.size(), 10u); }), 100u);
+    EXPECT_EQ(index.query({.all_of = {{"city", "done"}}}).rows.size(), kJobs - kLeft + 0u);
+    EXPECT_EQ(index.check().problem_count, 0u);
+  }
+}
+
+// The front of a list is erased only as far as nothing lies there.
+TEST(Queues, LoseNothing) {
+  Indexed test;
+  PlainTable plain(people());
+  std::mt19937 random(5);
+  const char* const states[] = {"pending", "pending", "running", "done"};
+  for (int round = 0; round < 12; ++round) {
+    std::vector<Row> some;
+    for (int i = 0; i < 4000; ++i) {
+      const auto number = static_cast<int>(random() % 3000) + (random() % 8 != 0 ? round * 400 : 0);
+      some.push_back({fmt::format("{:06}", number), {states[random() % 4], "", ""}});
+      if (number < round * 400 && random() % 4 != 0) some.back().values[0] = "done";
+    }
+    test.index.put(some);
+    for (const Row& row : some) plain.put(row);
+    if (round % 4 == 3) test.reopen();
+  }
+  expect_equal(test.index, plain);
 }
 
 }  // namespace

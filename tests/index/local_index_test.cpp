@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cursor_steps.hpp"
 #include "encoding.hpp"
 #include "index_support.hpp"
 
@@ -324,6 +325,62 @@ TEST_P(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
   EXPECT_EQ(first(store_.snapshot()), "");
   put(key(600));
   EXPECT_EQ(first(store_.snapshot()), key(600));
+}
+
+TEST_P(LocalIndex, AFrozenStoreRemembersWhereAListBegins) {
+  const auto key = [](int i) { return fmt::format("job {:04}", i); };
+  std::vector<std::pair<std::string, std::optional<Row>>> come, go;
+  for (int i = 0; i < 500; ++i) come.push_back({key(i), row(key(i), "pending")});
+  for (int i = 0; i < 400; ++i) go.push_back({key(i), std::nullopt});
+  write(come);
+  write(go);
+  const std::vector<std::string> wanted = entries({{0, "pending"}});
+  const std::string prefix = posting_prefix(1, wanted[0]);
+  ListStarts starts;
+  find({.entries = wanted, .limit = 1, .starts = &starts});
+  EXPECT_EQ(starts.of(prefix, store_.sequence()), prefix) << "a store that changes, no snapshot";
+  store_.sync();
+  const Store frozen(directory_ / "store", Store::Open::read_only, 1 << 20);
+  for (int again = 0; again < 2; ++again) {
+    std::vector<Row> rows;
+    const std::uint64_t steps = test::steps_of([&] {
+      find_rows(frozen, people(), {}, 1, {.entries = wanted, .limit = 1, .keys_only = true}, rows,
+                &starts);
+    });
+    EXPECT_EQ(rows, (std::vector<Row>{{key(400), {}}}));
+    EXPECT_EQ(steps > 400, again == 0) << steps;
+    EXPECT_EQ(starts.of(prefix, frozen.sequence()), prefix + key(400));
+  }
+}
+
+TEST_P(LocalIndex, ReadsTheShortListOfTwo) {
+  std::vector<std::pair<std::string, std::optional<Row>>> rows;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string key = fmt::format("{:04}", i);
+    rows.push_back({key, row(key, "Ulm", i % 200 == 0 ? "rare" : "")});
+  }
+  write(rows);
+  // Ten postings are walked, and nothing of the list of 2,000.
+  const auto both = [&](std::string_view from) {
+    EXPECT_EQ(find({{0, "Ulm"}, {2, "rare"}}, from).size(), from.empty() ? 10u : 5u);
+    EXPECT_EQ(find({{2, "rare"}, {0, "Ulm"}}, from).size(), from.empty() ? 10u : 5u);
+  };
+  EXPECT_LT(test::steps_of([&] { both({}); }), 40u);
+  EXPECT_LT(test::steps_of([&] { both("1000"); }), 40u);
+  // Two lists of 2,000 are walked side by side.
+  EXPECT_GT(test::steps_of([&] { find({{0, "Ulm"}, {0, "Ulm"}}); }), 2000u);
+}
+
+TEST(LostPostings, FindTheListThatLosesManyAmongOthersThatLoseFew) {
+  LostPostings lost;
+  int found = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    EXPECT_FALSE(lost.add(fmt::format("a value of its own {}", i), 1));
+    if (i % 7 == 0) found += lost.add("queue", 1);
+  }
+  EXPECT_GE(found, 1);
+  EXPECT_LE(found, 100'000 / 7 / 4096);
+  EXPECT_TRUE(lost.add("another", 5000)) << "at once";
 }
 
 TEST(ListStarts, AreNotLearntFromASnapshotThatAPostingMayHaveMissed) {
