@@ -19,8 +19,8 @@ function(scbf_python_module target)
     ${src}/errors.cpp ${src}/gate.cpp ${src}/module.cpp ${src}/notes.cpp ${src}/outside.cpp ${src}/text.cpp
     ${src}/keys/arrow.cpp ${src}/keys/arrow_columns.cpp ${src}/keys/arrow_extensions.cpp
     ${src}/keys/buffers.cpp ${src}/keys/keys.cpp ${src}/keys/objects.cpp ${src}/keys/single_key.cpp ${src}/calls/run.cpp
-    ${src}/classes/banks.cpp ${src}/classes/files.cpp ${src}/classes/filters.cpp ${src}/classes/readers.cpp
-    ${src}/classes/reports.cpp ${src}/classes/sizing.cpp)
+    ${src}/classes/banks.cpp ${src}/classes/bulk.cpp ${src}/classes/files.cpp ${src}/classes/filters.cpp
+    ${src}/classes/readers.cpp ${src}/classes/reports.cpp ${src}/classes/sizing.cpp)
   target_include_directories(${target} PRIVATE ${src} ${PROJECT_SOURCE_DIR}/cuda/include)
   target_link_libraries(${target} PRIVATE scbf::scbf scbf_outer_options fmt::fmt nlohmann_json::nlohmann_json)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)

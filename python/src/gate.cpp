@@ -53,7 +53,29 @@ void notice_fork(Gate& gate) {
   gate.forks.store(forks(), std::memory_order_release);  // last: enter() counts after it
 }
 
-void take_turn(Gate& gate, Passage::To purpose) {
+/// Under the lock to change.
+void finish_unfinished(Gate& gate) noexcept {
+  {
+    Outside others_may_run;
+    gate.unfinished->finish();
+  }
+  gate.unfinished = nullptr;  // last: a BriefPassage looks at it, with the global lock alone
+}
+
+bool has_unfinished(const Gate& gate, const Unfinished* own) noexcept {
+  return gate.unfinished != nullptr && gate.unfinished.get() != own;
+}
+
+void lock_to_change(Gate& gate) {
+  if (!gate.mutex.try_lock()) wait([&](auto time) { return gate.mutex.try_lock_for(time); });
+}
+
+void lock_to_read(Gate& gate) {
+  if (!gate.mutex.try_lock_shared())
+    wait([&](auto time) { return gate.mutex.try_lock_shared_for(time); });
+}
+
+void take_turn(Gate& gate, Passage::To purpose, const Unfinished* own) {
   if (is_inside(gate)) {
     // A reader may read again, even past a thread that waits for it to leave.
     if (purpose == Passage::To::read && gate.mutex.try_lock_shared()) return;
@@ -63,7 +85,10 @@ void take_turn(Gate& gate, Passage::To purpose) {
   }
   if (gate.lost > 0) {
     // Lost readers are in no reader's way.
-    if (purpose == Passage::To::read && gate.mutex.try_lock_shared()) return;
+    if (purpose == Passage::To::read && gate.mutex.try_lock_shared()) {
+      if (!has_unfinished(gate, own)) return;
+      gate.mutex.unlock_shared();
+    }
     throw Error(
         "another thread was using the object when this process was forked: here it cannot be "
         "changed, nor asked if it was being changed. Load or make another one, or start processes "
@@ -73,19 +98,26 @@ void take_turn(Gate& gate, Passage::To purpose) {
   const bool in_turn = purpose == Passage::To::change || inside.empty();
   std::unique_lock next(gate.next, std::defer_lock);
   if (in_turn && !next.try_lock()) wait([&](auto time) { return next.try_lock_for(time); });
-  if (purpose == Passage::To::read) {
-    if (!gate.mutex.try_lock_shared())
-      wait([&](auto time) { return gate.mutex.try_lock_shared_for(time); });
-  } else {
-    if (!gate.mutex.try_lock()) wait([&](auto time) { return gate.mutex.try_lock_for(time); });
+  if (purpose == Passage::To::change) {
+    lock_to_change(gate);
+    if (has_unfinished(gate, own)) finish_unfinished(gate);
+    return;
+  }
+  for (;;) {
+    lock_to_read(gate);
+    if (!has_unfinished(gate, own)) return;
+    gate.mutex.unlock_shared();
+    lock_to_change(gate);  // no reader is inside, so this waits for none
+    if (has_unfinished(gate, own)) finish_unfinished(gate);
+    gate.mutex.unlock();
   }
 }
 
-void enter(Gate& gate, Passage::To purpose) {
+void enter(Gate& gate, Passage::To purpose, const Unfinished* own) {
   notice_fork(gate);
   ++gate.users;
   try {
-    take_turn(gate, purpose);
+    take_turn(gate, purpose, own);
   } catch (...) {
     --gate.users;
     throw;
@@ -113,8 +145,8 @@ void count(Gate& gate, Passage::To purpose, int by) {
 
 }  // namespace
 
-Passage::Passage(Gate& gate, To purpose) : gate_(gate), purpose_(purpose) {
-  enter(gate, purpose);
+Passage::Passage(Gate& gate, To purpose, const Unfinished* own) : gate_(gate), purpose_(purpose) {
+  enter(gate, purpose, own);
   try {
     check_open(gate);
     inside.push_back(&gate);
@@ -143,10 +175,14 @@ PassageToBoth::PassageToBoth(Gate& first, Passage::To purpose, Gate& second) {
   }
 }
 
-BriefPassage::BriefPassage(Gate& gate, Passage::To purpose) : gate_(gate), purpose_(purpose) {
-  const bool in_the_way = gate.changing > 0 || (purpose == Passage::To::change && gate.reading > 0);
-  if (!kGlobalLock || in_the_way) {
-    enter(gate, purpose);
+BriefPassage::BriefPassage(Gate& gate, Passage::To purpose, const Unfinished* own)
+    : gate_(gate), purpose_(purpose) {
+  const auto in_the_way = [&] {
+    return gate.changing > 0 || (purpose == Passage::To::change && gate.reading > 0) ||
+           has_unfinished(gate, own);
+  };
+  if (!kGlobalLock || in_the_way()) {
+    enter(gate, purpose, own);
     locked_ = true;
   }
   if (!gate.closed.load(std::memory_order_relaxed)) return;
@@ -156,6 +192,17 @@ BriefPassage::BriefPassage(Gate& gate, Passage::To purpose) : gate_(gate), purpo
 
 BriefPassage::~BriefPassage() {
   if (locked_) leave(gate_, purpose_);
+}
+
+void finish_if_free(Gate& gate, const Unfinished* work) noexcept {
+  if (is_inside(gate)) return;
+  notice_fork(gate);
+  ++gate.users;
+  if (const std::unique_lock next(gate.next, std::try_to_lock); next) {
+    const std::unique_lock lock(gate.mutex, std::try_to_lock);
+    if (lock && gate.unfinished.get() == work && work != nullptr) finish_unfinished(gate);
+  }
+  --gate.users;
 }
 
 }  // namespace scbf::python

@@ -4,11 +4,21 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 
 namespace scbf::python {
+
+/// Work on an object that goes on after the call that began it, such as keys that a filter has
+/// accepted but not added yet. Whoever passes the gate next has it finished first.
+class Unfinished {
+ public:
+  virtual ~Unfinished() = default;
+  /// Under the gate's lock to change; needs no lock of Python.
+  virtual void finish() noexcept = 0;
+};
 
 /// The lock of one object, and whether it has been closed.
 class Gate {
@@ -27,6 +37,9 @@ class Gate {
   int lost = 0;
   /// Set by a passage to change; nobody passes afterwards.
   std::atomic<bool> closed{false};
+  /// Set by a passage to change, and reset by the next one, which finishes it, both with Python's
+  /// global lock. While it is set, nobody reads the object.
+  std::shared_ptr<Unfinished> unfinished;
 };
 
 /// A thread that has passed the gate, to read or to change. Waits for its turn without Python's
@@ -37,7 +50,8 @@ class Gate {
 class Passage {
  public:
   enum class To { read, change };
-  Passage(Gate& gate, To purpose);
+  /// `own`: unfinished work that this passage goes on with, or does not look at.
+  Passage(Gate& gate, To purpose, const Unfinished* own = nullptr);
   ~Passage();
   Passage(const Passage&) = delete;
   Passage& operator=(const Passage&) = delete;
@@ -62,7 +76,7 @@ class PassageToBoth {
 /// there is no such lock, it takes its turn.
 class BriefPassage {
  public:
-  BriefPassage(Gate& gate, Passage::To purpose);
+  BriefPassage(Gate& gate, Passage::To purpose, const Unfinished* own = nullptr);
   ~BriefPassage();
   BriefPassage(const BriefPassage&) = delete;
   BriefPassage& operator=(const BriefPassage&) = delete;
@@ -72,5 +86,9 @@ class BriefPassage {
   const Passage::To purpose_;
   bool locked_ = false;
 };
+
+/// Has this work finished, if it is the gate's, unless others are at the gate: they do that. With
+/// Python's global lock, which it gives up meanwhile.
+void finish_if_free(Gate& gate, const Unfinished* work) noexcept;
 
 }  // namespace scbf::python

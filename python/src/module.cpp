@@ -51,6 +51,7 @@ NB_MODULE(_scbf, module) {
   scbf::python::watch_the_end();
   scbf::python::add_sizing(module);
   scbf::python::add_reports(module);
+  scbf::python::add_bulk(module);
   scbf::python::add_filters(module);
   scbf::python::add_readers(module);
   scbf::python::add_banks(module);

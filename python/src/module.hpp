@@ -8,6 +8,7 @@ namespace scbf::python {
 
 void add_sizing(nanobind::module_& module);   // Geometry, Growth, plan
 void add_reports(nanobind::module_& module);  // what batches and statistics return
+void add_bulk(nanobind::module_& module);     // BulkInserter
 void add_filters(nanobind::module_& module);  // Filter
 void add_readers(nanobind::module_& module);  // BloomFilter, Delta, Replica
 void add_banks(nanobind::module_& module);    // Bank, BloomBank

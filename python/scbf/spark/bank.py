@@ -216,8 +216,8 @@ def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: i
         InvalidArgument: for groups of another type, a shape out of range, or a streaming frame.
         UndersizedPlan, UndersizedPlanWarning: as build(), for the worst group.
         MissingPartial: if the filter of a group did not arrive.
-    Cost: one shuffle of both columns, with a sort. A task holds one filter. The driver holds the bank: at least
-        1.25 times the bytes of a filter for each group.
+    Cost: one shuffle of both columns, with a sort. A task holds one filter, and half as much to
+        partition its keys in. The driver holds the bank: at least 1.25 times the bytes of a filter for each group.
     """
     seed = check_seed(seed)
     plan_for(capacity, fpr, layout)  # refuses what is out of range before anything is counted
@@ -284,8 +284,9 @@ def _members(rows: DataFrame, shape: Shape) -> tuple[DataFrame, Observation]:
 
     def of_group(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         filter = shape.new()
-        for batch in batches:
-            filter.insert(batch.column("key"), threads=1)
+        with filter.bulk(threads=1) as bulk:
+            for batch in batches:
+                bulk.insert(batch.column("key"))
         figures = filter.statistics()
         message = filter.to_bytes(compress=True)
         for offset, data in chunks_of((message,), shape.chunk_bytes):

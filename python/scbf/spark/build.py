@@ -149,9 +149,9 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
         UndersizedPlan: if the rate came out at more than twice ``fpr`` (0.5 with a geometry and no fpr). The exception
             has the filter. Above 1.25 times there is an UndersizedPlanWarning.
         MissingPartial: if the filter of a partition did not arrive.
-    Cost, for a filter of m bytes (counters, or bits): each task holds m bytes, a merging one 2 m and a
-        message; a core runs one task at a time. A message has 13 to 30 bytes for each distinct key of its
-        partition, at most m.
+    Cost, for a filter of m bytes (counters, or bits): each task holds m bytes, and half as much to partition its keys
+        in; a merging one holds 2 m and a message; a core runs one task at a time. A message has 13 to 30 bytes for
+        each distinct key of its partition, at most m.
         Besides the result, the driver holds the last message: less than m bytes.
     """
     if width is not None:

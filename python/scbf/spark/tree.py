@@ -28,7 +28,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
-from scbf import BloomFilter, Filter, Geometry
+from scbf import BloomFilter, Filter, Geometry, release_scratch
 from scbf.spark import messages
 from scbf.spark.errors import MissingPartial
 from scbf.spark.keys import kind_of
@@ -92,19 +92,24 @@ def widths_for(parallelism: int, fan_in: int) -> tuple[int, ...]:
 def leaf(batches: Iterator[pa.RecordBatch], shape: Shape, width: int) -> Iterator[pa.RecordBatch]:
     """The partial filter of a partition, as a message. Runs in a task.
 
-    Memory: one filter, and its compressed bytes; none if there are no keys.
+    Memory: one filter and, while keys come, half as much (at most 1 GiB) to partition them in; then the filter and
+    its compressed bytes. None if there are no keys.
     """
     partition = partition_id()
-    filter = None
+    filter = bulk = None
     for batch in batches:
         keys = batch.column(0)
         if keys.null_count == len(keys):
             continue
-        if filter is None:
+        if bulk is None:
             filter = shape.new()
-        filter.insert(keys, threads=1)
+            bulk = filter.bulk(threads=1)
+        bulk.insert(keys)
+    if bulk is not None:
+        bulk.finish()
+        release_scratch()  # executors have little memory, and this task needs it no more
     data = b"" if filter is None else filter.to_bytes(compress=True)
-    del filter
+    del bulk, filter
     yield from rows_of(Partial(1 << partition, data), partition, partition % width, shape.chunk_bytes)
 
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "calls/answers.hpp"
+#include "calls/open_insertion.hpp"
 #include "calls/run.hpp"
 #include "errors.hpp"
 #include "held.hpp"
@@ -49,15 +50,19 @@ struct CallOptions {
   nanobind::object progress;
 };
 
+inline void check_progress(nanobind::handle progress) {
+  if (!progress.is_none() && !PyCallable_Check(progress.ptr())) {
+    throw nanobind::type_error(
+        "progress: must be callable, with (keys done, keys in all), or None");
+  }
+}
+
 inline CallOptions call_options(nanobind::handle threads, std::string_view path,
                                 nanobind::object progress) {
   CallOptions options;
   options.batch.threads = thread_number(threads);
   options.batch.path = path_from_string(path);
-  if (!progress.is_none() && !PyCallable_Check(progress.ptr())) {
-    throw nanobind::type_error(
-        "progress: must be callable, with (keys done, keys in all), or None");
-  }
+  check_progress(progress);
   options.progress = std::move(progress);
   return options;
 }
@@ -66,10 +71,10 @@ inline void check_no_out(const nanobind::object& out) {
   if (!out.is_none()) throw InvalidArgument("out is for columns of keys, and this is one key");
 }
 
-/// The seed that keys are hashed with before their turn comes.
+/// The seed that keys are hashed with before their turn comes. `own`: as in BriefPassage.
 template <class F>
-std::uint64_t seed_of(const Held<F>& self) {
-  const BriefPassage inside(self.gate, Passage::To::read);
+std::uint64_t seed_of(const Held<F>& self, const Unfinished* own = nullptr) {
+  const BriefPassage inside(self.gate, Passage::To::read, own);
   return self.value.seed();
 }
 
@@ -202,26 +207,9 @@ struct Inserting {
   std::uint64_t before = self.value.keys_inserted();
 };
 
-template <class F>
-void insert_parts(Held<F>& self, const Parts& parts, Run& run, const BatchOptions& options,
-                  InsertReport& sum) {
-  constexpr std::size_t kOneBatch = std::size_t{1} << 18;  // is not worth a bulk insertion
-  const Inserting inserting{self, parts.kinds()};
-  if (parts.size <= kOneBatch) {
-    change_in_pieces<FilterFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
-      return self.value.insert(batch, options);
-    });
-    return;
-  }
-  BulkInserter bulk(self.value, options);
-  change_in_pieces<FilterFull>(
-      parts, run, sum, [&](const KeyBatch& batch, std::size_t) { return bulk.insert(batch); });
-  Outside others_may_run;
-  bulk.finish();
-}
-
-/// Calls insert(parts, run, report) for the keys that `object` has: all at once, or part by part
-/// where Python code yields them. Such code may ask the filter meanwhile and sees the parts before.
+/// Calls insert(parts, run, report, whether parts may follow) for the keys that `object` has: all
+/// at once, or part by part where Python code yields them. Such code may ask the filter meanwhile
+/// and sees the parts before.
 template <class Insert>
 InsertReport insert_from(nanobind::handle object, std::uint64_t seed, nanobind::object progress,
                          Insert insert) {
@@ -229,12 +217,12 @@ InsertReport insert_from(nanobind::handle object, std::uint64_t seed, nanobind::
   InsertReport sum;
   if (source->runs_python()) {
     Run run(std::move(progress), 0, seed);
-    while (auto column = source->next()) insert(Parts(std::move(column)), run, sum);
+    while (auto column = source->next()) insert(Parts(std::move(column)), run, sum, true);
     run.finish();
   } else {
     const Parts parts(*source);
     Run run(std::move(progress), parts.size, seed);
-    insert(parts, run, sum);
+    insert(parts, run, sum, false);
   }
   return sum;
 }
@@ -272,13 +260,34 @@ nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions&
     key.visit([&](auto k) { self.value.insert(k); });
     self.kinds.inserted(key.kind);
     is_due = self.planned.is_due(self.value.keys_inserted());
+/// Inserts the keys that `object` has. Where Python code yields them, some may not be in the filter
+/// yet when this returns or throws; otherwise `then` says.
+template <class F>
+InsertReport insert_open(Held<F>& self, const std::shared_ptr<OpenInsertion>& insertion,
+                         nanobind::handle object, nanobind::object progress, Turn::Then then) {
+  return insert_from(object, seed_of(self, insertion.get()), std::move(progress),
+                     [&](const Parts& parts, Run& run, InsertReport& sum, bool more) {
+                       const Turn turn(self.gate, insertion, more ? Turn::Then::goes_on : then);
+                       const Inserting inserting{self, parts.kinds()};
+                       insertion->expect(parts.size);
+                       change_in_pieces<FilterFull>(parts, run, sum,
+                                                    [&](const KeyBatch& batch, std::size_t) {
+                                                      return insertion->insert(batch);
+                                                    });
+                     });
+}
+
   } else {
-    result = nanobind::cast(insert_from(keys, seed_of(self), options.progress,
-                                        [&](const Parts& parts, Run& run, InsertReport& sum) {
-                                          const Passage inside(self.gate, Passage::To::change);
-                                          insert_parts(self, parts, run, options.batch, sum);
-                                          is_due = self.planned.is_due(self.value.keys_inserted());
-                                        }));
+    const auto insertion = std::make_shared<OpenInsertion>(self.value, options.batch);
+    try {
+      result =
+          nanobind::cast(insert_open(self, insertion, keys, options.progress, Turn::Then::finish));
+    } catch (...) {
+      finish_if_free(self.gate, insertion.get());
+      throw;
+    }
+    is_due = self.planned.is_due(insertion->filter_keys());
+    if (insertion->goes_on()) Turn(self.gate, insertion, Turn::Then::finish);
   }
   if (is_due) warn_if_overfull(self);
   return result;

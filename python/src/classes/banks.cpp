@@ -64,7 +64,8 @@ InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const Cal
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
   OverfullMember overfull;
   const InsertReport report = insert_from(
-      keys, seed_of(self), options.progress, [&](const Parts& parts, Run& run, InsertReport& sum) {
+      keys, seed_of(self), options.progress,
+      [&](const Parts& parts, Run& run, InsertReport& sum, bool) {
         const Passage inside(self.gate, Passage::To::change);
         change_in_pieces<MembersFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
           return self.value.insert(member, batch, options.batch);

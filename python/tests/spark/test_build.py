@@ -7,6 +7,8 @@ import pickle
 import sys
 import warnings
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import functions as F
@@ -14,6 +16,7 @@ from pyspark.sql import functions as F
 import scbf
 import scbf.spark
 from scbf.spark import tree
+from scbf.spark.messages import Inbox, Partial
 from support import keys_of_several_columns
 
 N = 3000
@@ -51,6 +54,17 @@ def test_bytes_are_those_of_one_machine(spark, column):
     expression, key = COLUMNS[column]
     built = scbf.spark.build(numbers(spark, 3), F.expr(expression), geometry=GEOMETRY, width=1)
     assert built.to_bytes() == on_one_machine(map(key, range(N))).to_bytes()
+
+
+@pytest.mark.parametrize("kind", [scbf.Filter, scbf.BloomFilter])
+def test_a_partition_of_many_batches(monkeypatch, kind):
+    """So many keys that they are partitioned before they are inserted. Spark is not needed."""
+    monkeypatch.setattr(tree, "partition_id", lambda: 0)
+    keys = np.arange(300_000)
+    batches = (pa.record_batch({"key": keys[first : first + 10_000]}) for first in range(0, len(keys), 10_000))
+    shape = tree.Shape(kind, scbf.plan(capacity=len(keys), fpr=0.01).geometry, seed=3, chunk_bytes=1 << 20)
+    message, = Inbox().messages(tree.leaf(batches, shape, 1))
+    assert shape.read(Partial.unpack(message).filter) == on_one_machine(keys.tolist(), kind, shape.geometry, seed=3)
 
 
 def test_keys_of_several_columns(spark):
