@@ -126,12 +126,3 @@ def test_examples_of_modules(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     for test in tests:
         if test.examples:
             run(test)
-
-
-def test_readme() -> None:
-    path = Path(__file__).parents[1] / "README.md"
-    if not path.exists():
-        pytest.skip("no README.md")
-    text = path.read_text()
-    if ">>>" in text:
-        run(doctest.DocTestParser().get_doctest(text, {}, "README.md", str(path), 0))
