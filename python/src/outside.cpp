@@ -53,6 +53,14 @@ Outside::~Outside() {
 
 Inside::Inside() : state_(take_lock(PyGILState_Ensure)) {}
 
+void SignalCheck::operator()() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  const Inside python;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 unsigned forks() noexcept { return forks_seen.load(); }
 
 void watch_the_end() {

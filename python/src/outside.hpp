@@ -9,6 +9,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
+
 namespace scbf::python {
 
 /// Gives up Python's global lock as long as it lives.
@@ -33,6 +35,16 @@ class Inside {
 
  private:
   PyGILState_STATE state_;
+};
+
+/// Notices Ctrl-C in work that is outside and calls it often.
+class SignalCheck {
+ public:
+  /// Throws what the signal raises. Takes the lock at first, and then ten times a second.
+  void operator()();
+
+ private:
+  std::chrono::steady_clock::time_point last_ = {};
 };
 
 /// How many forks this process came out of since the module was made.

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C ends the longest calls within a second, and leaves the filter usable."""
 
+import numpy as np
 import pytest
+import scbf
 from support import check_process
 
 # A timer of the system takes the part of Ctrl-C: a thread that sends the signal would need Python's lock.
 WITH_SIGNAL = """
-import itertools, os, signal, sys, threading, time
+import collections, functools, itertools, os, signal, sys, threading, time
 import numpy as np, scbf
 
 signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -110,6 +112,34 @@ bits = scbf.BloomFilter(1_000_000, 0.01)
 replica = scbf.Replica(bits.advance(bits))
 interrupted("replica", lambda: replica.contains(keys, threads=1))
 """)
+
+
+def test_bytes() -> None:
+    check("""
+some = scbf.Filter(geometry=scbf.Geometry.split_block(1, 1 << 21))
+some.insert(np.random.default_rng(1).integers(0, 2**63, 2_000_000))
+# Python itself looks for signals between its instructions, but not in these loops.
+made = []
+pack = functools.partial(scbf.Filter.to_bytes, compress=True)
+interrupted("to_bytes", lambda: made.extend(map(pack, itertools.repeat(some, 20))), after=0.05)
+assert made == []  # within the first call
+some.insert([7])  # nothing is held
+for small in (scbf.Filter(100, 0.01), scbf.BloomFilter(100, 0.01), scbf.Bank(100, 0.01), scbf.BloomBank(100, 0.01)):
+    message = small.to_bytes()
+    for call, argument in ((type(small).from_bytes, message), (type(small).to_bytes, small)):
+        interrupted(call, lambda: collections.deque(map(call, itertools.repeat(argument)), 0), after=0.02)
+bits = scbf.BloomFilter(100, 0.01)
+message = bits.advance(bits).to_bytes()
+interrupted("delta", lambda: collections.deque(map(scbf.Delta.from_bytes, itertools.repeat(message)), 0), after=0.02)
+""")
+
+
+def test_a_bank_is_asked_for_few_keys_at_first() -> None:
+    """A key may take microseconds there."""
+    bank = scbf.Bank(1000, 0.01)
+    done: list[int] = []
+    bank.find(np.arange(1 << 17), progress=lambda keys, _: done.append(keys))
+    assert done[0] == 1 << 16 and done[-1] == 1 << 17
 
 
 def test_waiting_for_another_thread() -> None:

@@ -70,8 +70,11 @@ class Run {
  public:
   /// `progress`: a callable that gets (done, total), or None. total: 0 if it is not known; then the
   /// callable gets None.
-  Run(nanobind::object progress, std::size_t total, std::uint64_t seed)
-      : progress_(std::move(progress)), total_(total), seed_(seed) {}
+  /// first_piece: how many keys to begin with, before any have been timed. The usual number is
+  /// enough for a pass over a large filter, and takes less than a second even at 200 ns a key.
+  Run(nanobind::object progress, std::size_t total, std::uint64_t seed,
+      std::size_t first_piece = std::size_t{1} << 22)
+      : progress_(std::move(progress)), total_(total), seed_(seed), piece_(first_piece) {}
 
   /// Calls step(batch, number of its first key among all) for the keys of a column, in order.
   /// Throws what step throws, KeyboardInterrupt, and what progress raises; then the keys that
@@ -117,9 +120,7 @@ class Run {
   Clock::time_point told_at_ = {};
   std::uint64_t seed_;
   KindsOfKeys kinds_ = KindsOfKeys::none;
-  // The first piece, before any has been timed: enough for a pass over a large filter, and less
-  // than a second even at 200 ns a key.
-  std::size_t piece_ = std::size_t{1} << 22;
+  std::size_t piece_;
   Room room_;
 };
 

@@ -85,7 +85,8 @@ nb::object find_members(const Held<AnyBank>& self, nb::object keys, const CallOp
   std::vector<std::uint32_t> members;
   {
     const Passage inside(self.gate, Passage::To::read);
-    Run run(options.progress, parts.size, self.value.seed());
+    // A key of a bank of many members may take microseconds.
+    Run run(options.progress, parts.size, self.value.seed(), std::size_t{1} << 16);
     MemberLists lists;
     run.over(parts, [&](const KeyBatch& batch, std::size_t) {
       self.value.find(batch, lists, options.batch);

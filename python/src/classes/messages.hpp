@@ -95,17 +95,23 @@ nb::bytes to_bytes(const Held<F>& self, bool compress) {
   {
     const Passage inside(self.gate, Passage::To::read);
     Outside others_may_run;
-    self.value.write([&](std::span<const std::byte> part) { pieces.append(part); },
-                     {.compress = compress});
+    SignalCheck check_signals;
+    self.value.write(
+        [&](std::span<const std::byte> part) {
+          check_signals();
+          pieces.append(part);
+        },
+        {.compress = compress});
   }
   return std::move(pieces).joined();
 }
 
-/// The bytes of a buffer, from its beginning.
+/// The bytes of a buffer, from its beginning. Notices Ctrl-C, so it is for work that is outside.
 class BytesSource {
  public:
   explicit BytesSource(std::span<const std::byte> all) : rest_(all) {}
   std::size_t operator()(std::span<std::byte> into) {
+    check_signals_();
     const std::size_t size = std::min(into.size(), rest_.size());
     if (size > 0) std::memcpy(into.data(), rest_.data(), size);
     rest_ = rest_.subspan(size);
@@ -119,6 +125,7 @@ class BytesSource {
 
  private:
   std::span<const std::byte> rest_;
+  SignalCheck check_signals_;
 };
 
 inline std::span<const std::byte> bytes_in(const Buffer& buffer) {
