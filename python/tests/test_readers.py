@@ -218,6 +218,29 @@ def test_replica() -> None:
         replica.contains([1], out=np.zeros(2, bool))
 
 
+def test_a_replica_answers_as_its_bits() -> None:
+    for growth in (scbf.Growth.one(GEOMETRY), scbf.Growth.tightening(100, 0.01)):
+        counters = scbf.Filter(growth=growth)
+        bits = scbf.BloomFilter.of(counters)
+        replica = scbf.Replica(bits.advance(counters))
+        assert (replica.nbytes, replica.geometry) == (bits.nbytes, bits.geometry)
+        counters.insert(range(1000))
+        replica.apply(bits.advance(counters))
+        keys = [*range(900, 1100), None, *range(50)]
+        for threads in (0, 1):
+            assert replica.find(keys, threads=threads).tolist() == bits.find(keys).tolist()
+            assert replica.contains_bits(keys, threads=threads).tolist() == bits.contains_bits(keys).tolist()
+        out = np.zeros(32, np.uint8)
+        assert replica.contains_bits(keys, out) is out and out.tolist() == bits.contains_bits(keys).tolist()
+        assert replica.find([]).dtype == np.int64
+        assert (replica.nbytes, replica.geometry) == (bits.nbytes, bits.geometry)
+        for call in (replica.find, replica.contains_bits):
+            with pytest.raises(scbf.InvalidKey):
+                call([1.5])
+            with pytest.raises(scbf.InvalidArgument, match="threads"):
+                call([1], threads=-1)
+
+
 def test_dictionaries_in_a_replica() -> None:
     pa = pytest.importorskip("pyarrow")
     counters, _, first = published()

@@ -98,8 +98,9 @@ class Replica {
     return current()->contains(key);
   }
   /// The filter that lookups which begin now ask, for several lookups of one filter. Deltas may
-  /// change its bits in place meanwhile, so only lookups, growth and seed may be asked of it; for
-  /// anything else take snapshot(). A delta that brings another filter leaves this one as it is.
+  /// change its bits in place meanwhile, so only lookups, growth, geometry, seed and bytes() may
+  /// be asked of it; for anything else take snapshot(). A delta that brings another filter leaves
+  /// this one as it is.
   std::shared_ptr<const BloomFilter> current() const;
   /// Lookups that begin now see this epoch or a later one.
   Epoch epoch() const;

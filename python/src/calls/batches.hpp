@@ -121,48 +121,81 @@ nanobind::object contains(const Held<F>& self, nanobind::object keys, nanobind::
   return std::move(answers).array<bool>();
 }
 
+/// The answers of contains_bits(), piece by piece.
+class PackedAnswers {
+ public:
+  PackedAnswers(nanobind::object out, const Parts& parts)
+      : answers_(std::move(out), parts, (parts.size + 7) / 8, "B") {}
+
+  /// Those of a piece that begins with key `first`. Returns the hits.
+  template <class F>
+  std::uint64_t add(const F& filter, const KeyBatch& batch, std::size_t first,
+                    const BatchOptions& options) {
+    const std::span<std::uint8_t> bits = answers_.span();
+    if (first % 8 == 0) {
+      return filter.contains_bits(batch, bits.subspan(first / 8, (batch.size() + 7) / 8), options)
+          .hits;
+    }
+    // A piece that begins inside a byte.
+    bytes_.resize(batch.size());
+    const std::uint64_t hits = filter.contains(batch, bytes_, options).hits;
+    for (std::size_t i = 0; i < bytes_.size(); ++i) {
+      const std::size_t bit = first + i;
+      if (bit % 8 == 0) bits[bit / 8] = 0;
+      bits[bit / 8] = static_cast<std::uint8_t>(bits[bit / 8] | (bytes_[i] << (bit % 8)));
+    }
+    return hits;
+  }
+  nanobind::object array() && { return std::move(answers_).template array<std::uint8_t>(); }
+
+ private:
+  Answers answers_;
+  std::vector<std::uint8_t> bytes_;
+};
+
+/// The answers of find(), piece by piece.
+class FoundIndices {
+ public:
+  template <class F>
+  std::uint64_t add(const F& filter, const KeyBatch& batch, std::size_t first,
+                    const BatchOptions& options) {
+    piece_.resize(batch.size());
+    const std::uint64_t hits = filter.find(batch, piece_, options).hits;
+    const std::size_t before = found_.size();
+    found_.resize(before + hits);
+    std::transform(piece_.begin(), piece_.begin() + static_cast<std::ptrdiff_t>(hits),
+                   found_.begin() + static_cast<std::ptrdiff_t>(before),
+                   [first](std::uint64_t i) { return i + first; });
+    return hits;
+  }
+  nanobind::object array() && {
+    found_.shrink_to_fit();
+    return numpy_array<std::int64_t, std::uint64_t>(std::move(found_));
+  }
+
+ private:
+  std::vector<std::uint64_t> found_, piece_;
+};
+
 template <class F>
 nanobind::object contains_bits(const Held<F>& self, nanobind::object keys, nanobind::object out,
                                const CallOptions& options) {
   const Parts parts(*keys_of(keys, seed_of(self)));
-  Answers answers(std::move(out), parts, (parts.size + 7) / 8, "B");
-  const std::span<std::uint8_t> bits = answers.span();
-  std::vector<std::uint8_t> bytes;
+  PackedAnswers answers(std::move(out), parts);
   asking(self, parts, options, [&](const KeyBatch& batch, std::size_t first) {
-    if (first % 8 == 0) {
-      return self.value
-          .contains_bits(batch, bits.subspan(first / 8, (batch.size() + 7) / 8), options.batch)
-          .hits;
-    }
-    // A part that begins inside a byte.
-    bytes.resize(batch.size());
-    const std::uint64_t hits = self.value.contains(batch, bytes, options.batch).hits;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      const std::size_t bit = first + i;
-      if (bit % 8 == 0) bits[bit / 8] = 0;
-      bits[bit / 8] = static_cast<std::uint8_t>(bits[bit / 8] | (bytes[i] << (bit % 8)));
-    }
-    return hits;
+    return answers.add(self.value, batch, first, options.batch);
   });
-  return std::move(answers).array<std::uint8_t>();
+  return std::move(answers).array();
 }
 
 template <class F>
 nanobind::object find(const Held<F>& self, nanobind::object keys, const CallOptions& options) {
   const Parts parts(*keys_of(keys, seed_of(self)));
-  std::vector<std::uint64_t> found, piece;
+  FoundIndices answers;
   asking(self, parts, options, [&](const KeyBatch& batch, std::size_t first) {
-    piece.resize(batch.size());
-    const std::uint64_t hits = self.value.find(batch, piece, options.batch).hits;
-    const std::size_t before = found.size();
-    found.resize(before + hits);
-    std::transform(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(hits),
-                   found.begin() + static_cast<std::ptrdiff_t>(before),
-                   [first](std::uint64_t i) { return i + first; });
-    return hits;
+    return answers.add(self.value, batch, first, options.batch);
   });
-  found.shrink_to_fit();
-  return numpy_array<std::int64_t, std::uint64_t>(std::move(found));
+  return std::move(answers).array();
 }
 
 /// Calls change(batch, number of its first key) for all pieces, and adds its reports up. If memory
@@ -227,6 +260,23 @@ InsertReport insert_from(nanobind::handle object, std::uint64_t seed, nanobind::
   return sum;
 }
 
+/// Inserts the keys that `object` has. Where Python code yields them, some may not be in the filter
+/// yet when this returns or throws; otherwise `then` says.
+template <class F>
+InsertReport insert_open(Held<F>& self, const std::shared_ptr<OpenInsertion>& insertion,
+                         nanobind::handle object, nanobind::object progress, Turn::Then then) {
+  return insert_from(object, seed_of(self, insertion.get()), std::move(progress),
+                     [&](const Parts& parts, Run& run, InsertReport& sum, bool more) {
+                       const Turn turn(self.gate, insertion, more ? Turn::Then::goes_on : then);
+                       const Inserting inserting{self, parts.kinds()};
+                       insertion->expect(parts.size);
+                       change_in_pieces<FilterFull>(parts, run, sum,
+                                                    [&](const KeyBatch& batch, std::size_t) {
+                                                      return insertion->insert(batch);
+                                                    });
+                     });
+}
+
 /// Issues the warning, if there is one. Throws python_error if warnings are errors.
 inline void warn_overfull(const std::string& warning) {
   if (warning.empty()) return;
@@ -260,23 +310,6 @@ nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions&
     key.visit([&](auto k) { self.value.insert(k); });
     self.kinds.inserted(key.kind);
     is_due = self.planned.is_due(self.value.keys_inserted());
-/// Inserts the keys that `object` has. Where Python code yields them, some may not be in the filter
-/// yet when this returns or throws; otherwise `then` says.
-template <class F>
-InsertReport insert_open(Held<F>& self, const std::shared_ptr<OpenInsertion>& insertion,
-                         nanobind::handle object, nanobind::object progress, Turn::Then then) {
-  return insert_from(object, seed_of(self, insertion.get()), std::move(progress),
-                     [&](const Parts& parts, Run& run, InsertReport& sum, bool more) {
-                       const Turn turn(self.gate, insertion, more ? Turn::Then::goes_on : then);
-                       const Inserting inserting{self, parts.kinds()};
-                       insertion->expect(parts.size);
-                       change_in_pieces<FilterFull>(parts, run, sum,
-                                                    [&](const KeyBatch& batch, std::size_t) {
-                                                      return insertion->insert(batch);
-                                                    });
-                     });
-}
-
   } else {
     const auto insertion = std::make_shared<OpenInsertion>(self.value, options.batch);
     try {

@@ -54,23 +54,57 @@ nb::bytes message_of(const Delta& delta) {
   return nb::bytes(reinterpret_cast<const char*>(message.data()), message.size());
 }
 
+/// A question to a Replica: the keys, and one filter for the whole call, because a delta may bring
+/// one with another seed.
+struct Question {
+  Question(const Replica& replica, const nb::object& keys, nb::handle threads)
+      : options{.threads = thread_number(threads)},
+        bits(replica.current()),
+        parts(*keys_of(keys, bits->seed())) {}
+
+  /// Calls add(filter, batch, number of its first key, options) for all pieces.
+  template <class Add>
+  void ask(Add add) const {
+    Run run(nb::none(), parts.size, bits->seed());
+    run.over(parts,
+             [&](const KeyBatch& batch, std::size_t first) { add(*bits, batch, first, options); });
+  }
+
+  BatchOptions options;
+  std::shared_ptr<const BloomFilter> bits;
+  Parts parts;
+};
+
 nb::object replica_contains(const Replica& self, nb::object keys, nb::object out,
                             nb::handle threads) {
-  const unsigned most_threads = thread_number(threads);
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
+    thread_number(threads);  // refuses what is none
     check_no_out(out);
     return nb::bool_(key.visit([&](auto k) { return self.contains(k); }));
   }
-  // One filter for the whole call: a delta may bring one with another seed.
-  const std::shared_ptr<const BloomFilter> bits = self.current();
-  const Parts parts(*keys_of(keys, bits->seed()));
-  Answers answers(std::move(out), parts, parts.size, "?B");
-  Run run(nb::none(), parts.size, bits->seed());
-  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
-    bits->contains(batch, answers.span().subspan(first, batch.size()), {.threads = most_threads});
+  const Question question(self, keys, threads);
+  Answers answers(std::move(out), question.parts, question.parts.size, "?B");
+  question.ask([&](const BloomFilter& bits, const KeyBatch& batch, std::size_t first,
+                   const BatchOptions& options) {
+    bits.contains(batch, answers.span().subspan(first, batch.size()), options);
   });
   return std::move(answers).array<bool>();
+}
+
+nb::object replica_contains_bits(const Replica& self, nb::object keys, nb::object out,
+                                 nb::handle threads) {
+  const Question question(self, keys, threads);
+  PackedAnswers answers(std::move(out), question.parts);
+  question.ask([&](const auto&... piece) { answers.add(piece...); });
+  return std::move(answers).array();
+}
+
+nb::object replica_find(const Replica& self, nb::object keys, nb::handle threads) {
+  const Question question(self, keys, threads);
+  FoundIndices answers;
+  question.ask([&](const auto&... piece) { answers.add(piece...); });
+  return std::move(answers).array();
 }
 
 int replica_contains_slot(PyObject* self, PyObject* object) noexcept {
@@ -251,6 +285,16 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
                    "= None, *, threads: int = 0) -> Any"),
            "As BloomFilter.contains(). Keys that are in the filter before and after a delta are "
            "also found while it is applied.")
+      .def("contains_bits", &replica_contains_bits, nb::arg("keys").none(),
+           nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads").none() = 0,
+           nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: NDArray[Any] | None = "
+                   "None, *, threads: int = 0) -> NDArray[numpy.uint8]"),
+           "As BloomFilter.contains_bits().")
+      .def("find", &replica_find, nb::arg("keys").none(), nb::kw_only(),
+           nb::arg("threads").none() = 0,
+           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0) -> "
+                   "NDArray[numpy.int64]"),
+           "As BloomFilter.find().")
       .def(
           "apply",
           [](Replica& self, const Delta& change) {
@@ -261,6 +305,12 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
       .def_prop_ro(
           "epoch", [](const Replica& self) { return number_of(self.epoch()); },
           "the epoch that lookups which begin now see")
+      .def_prop_ro(
+          "geometry", [](const Replica& self) { return self.current()->geometry(); },
+          "of the first stage")
+      .def_prop_ro(
+          "nbytes", [](const Replica& self) { return self.current()->bytes(); },
+          "bytes of the bits that lookups see; while a delta is applied, there is a copy of them")
       .def(
           "snapshot",
           [](const Replica& self) {
