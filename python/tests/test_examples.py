@@ -12,6 +12,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import scbf
 
 from support import PACKAGE, in_process
 
@@ -61,7 +62,7 @@ def run(arguments: list[str | Path], folder: Path, **environment: str) -> subpro
 
 
 def test_all_examples_are_here() -> None:
-    """But for first_steps.py, which scripts/demo runs on its own keys."""
+    """But for first_steps.py, which draws nothing; it is below."""
     assert sorted({path.stem for path in EXAMPLES.glob("*.py")} - {"first_steps"}) == sorted(SMALL) == sorted(NEEDS)
 
 
@@ -79,6 +80,28 @@ def test_runs_draws_and_leaves_nothing_behind(name: str, tmp_path: Path) -> None
     assert drawn.startswith("<?xml") and len(drawn) > 10_000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plot.svg", "temporary"]
     assert not list(temporary.iterdir())
+
+
+def test_first_steps(tmp_path: Path) -> None:
+    """As scripts/demo runs it, on keys of its own."""
+    present, absent = [f"word {i}" for i in range(3000)], [f"none {i}" for i in range(3000)]
+    for name, words in (("keys.txt", present), ("absent.txt", absent)):
+        (tmp_path / name).write_text("".join(word + "\n" for word in words))
+    words = scbf.Filter(len(present), 0.01)
+    words.insert(present)
+    words.save(tmp_path / "words.scbf")
+    arguments = ["words.scbf", "keys.txt", "absent.txt"]
+    done = run([EXAMPLES / "first_steps.py", *arguments], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for pattern in (r"<scbf\.Filter: .*3000 keys", r"false positives: [01]\.\d+%, computed: [01]\.\d+%",
+                    "after removal: 1,500 words, 0\\.", "MB of bits instead of", "of 5,000,000 rows", "the same rows"):
+        assert re.search(pattern, done.stdout), f"{pattern!r} is not in\n{done.stdout}"
+    assert run([EXAMPLES / "first_steps.py"], tmp_path).returncode == 1
+    # A filter that lacks words is noticed.
+    words.remove(present[:100])
+    words.save(tmp_path / "words.scbf")
+    done = run([EXAMPLES / "first_steps.py", *arguments], tmp_path)
+    assert done.returncode == 1 and "AssertionError" in done.stderr
 
 
 #: Breaks the package: one hit of each call is lost, once the filter has had some calls.

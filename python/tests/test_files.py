@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scbf
-from support import COMMAND, GEOMETRY, GOLDEN, filled
+from support import COMMAND, GEOMETRY, GOLDEN, PACKAGE, filled
 
 FILTERS = {
     "split_block_g1.scbf": scbf.Geometry.split_block(1, 13),
@@ -382,6 +382,22 @@ def scbf_command(*arguments: Any, input: str = "") -> str:
     assert COMMAND is not None
     done = subprocess.run([COMMAND, *map(str, arguments)], input=input, capture_output=True, text=True, check=True)
     return done.stdout
+
+
+def test_the_package_is_the_command() -> None:
+    """`python -m scbf`, and the script of the same name."""
+    if not (PACKAGE / "scbf" / "bin" / "scbf").exists():
+        pytest.skip("the command was not built beside the package")
+    entry = "from scbf._command import main; main()"
+    for how in (["-m", "scbf"], ["-c", entry]):
+        def ask(*arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
+            return subprocess.run([sys.executable, "-P", *how, *arguments], input=input, capture_output=True, text=True,
+                                  env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        assert scbf.__version__ in ask("--version").stdout
+        assert ask("plan", "--capacity", "1000", "--fpr", "1%").returncode == 0
+        wrong = ask("plan", "--capacity", "x")
+        assert wrong.returncode == 2 and wrong.stderr.startswith("scbf: --capacity 'x'")
+        assert ask("query", "-", "nowhere").returncode == 3
 
 
 @command

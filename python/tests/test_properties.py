@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Properties: random operations against a model, and batches against loops over their keys."""
 
+import json
+import subprocess
 from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 import scbf
+from support import COMMAND
 
 hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import given, settings, strategies as st  # noqa: E402
@@ -20,6 +23,9 @@ short = settings.get_profile("short")
 GEOMETRIES = st.one_of(
     st.builds(scbf.Geometry.split, st.integers(1, 9), st.integers(16, 400)),
     st.builds(scbf.Geometry.split_block, st.integers(1, 3), st.integers(1, 40)),
+    # Room for the counts of each block, so that no key is stuck.
+    st.builds(lambda positions, blocks: scbf.Geometry.ranked(positions, blocks, spill_slots=blocks),
+              st.integers(65, 112), st.integers(1, 40)),
 )
 GROWTHS = st.one_of(
     st.builds(scbf.Growth.one, GEOMETRIES),
@@ -285,3 +291,43 @@ def test_deltas_lead_where_the_counters_are(growth: scbf.Growth, steps: list[Any
         replica.apply(change)
         assert replica.snapshot() == scbf.BloomFilter.of(counters) == published
         assert replica.epoch == published.epoch == i + 2
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+LINES = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1, max_size=8),
+                 max_size=15)
+
+
+@pytest.mark.skipif(not COMMAND, reason="SCBF_COMMAND does not name the scbf command")
+@settings(short, max_examples=4)
+@given(growth=GROWTHS, keys=LINES, more=LINES, asked=LINES, seed=st.integers(0, 2**64 - 1), compress=st.booleans())
+def test_files_go_to_the_command_and_back(
+    tmp_path_factory: pytest.TempPathFactory, growth: scbf.Growth, keys: list[str], more: list[str], asked: list[str],
+    seed: int, compress: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("command")
+    file = folder / "of_python.scbf"
+
+    def command(*arguments: Any, lines: list[str]) -> bytes:
+        assert COMMAND
+        text = "".join(line + "\n" for line in lines).encode()
+        done = subprocess.run([COMMAND, *map(str, arguments)], input=text, capture_output=True)
+        assert done.returncode in (0, 1), done.stderr
+        return done.stdout
+
+    some = scbf.Filter(growth=growth, seed=seed)
+    some.insert(keys)
+    some.metadata = "free text"
+    some.save(file, compress=compress)
+    there = some.contains(asked)
+    answers = command("query", "--load", file, lines=asked).decode().split("\n")[:-1]
+    assert answers == [line for line, found in zip(asked, there) if found]
+    info = json.loads(command("info", "--json", file, lines=[]))
+    assert some == scbf.Filter.load(file) and info["metadata"] == "free text"
+
+    command("insert", file, lines=more)
+    some.insert(more)
+    same = scbf.Filter.load(file)
+    assert same == some and len(same) == len(some) and same.metadata == "free text"
+    assert scbf.BloomFilter.of(same).contains(keys + more).all()

@@ -5,6 +5,7 @@ import enum
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,33 @@ def test_classes_that_cannot_be_subclassed_are_final() -> None:
     kinds = [kind for kind in vars(_scbf).values() if isinstance(kind, type) and not issubclass(kind, enum.Enum)]
     assert marked == {kind.__name__ for kind in kinds if not can_be_subclassed(kind)}
     assert "Bank" in marked and "Growth" not in marked
+
+
+def objects(folder: Path) -> Iterator[object]:
+    """One of each class that can be made without a GPU. (Python's enums take any attribute.)"""
+    some = scbf.Filter(100, 0.01)
+    bits = scbf.BloomFilter.of(some)
+    whole = bits.advance(some)
+    bank = scbf.Bank(100, 0.01)
+    yield from (some, bits, whole, scbf.Replica(whole), bank, scbf.BloomBank(100, 0.01), bank.find([1]))
+    yield from (some.geometry, some.growth, scbf.plan(capacity=10, fpr=0.1))
+    yield from (some.bulk(), some.insert([1]), some.remove([1]), bits.estimated_keys())
+    yield from (some.statistics(), some.statistics().stages[0])
+    for saved in (some, bank):
+        saved.save(folder / "file")
+        yield scbf.read_file_info(folder / "file")
+    if _scbf.has_index:
+        with scbf.SecondaryIndex.create(folder / "index", key="id", columns=["a"], indexed=["a"]) as index:
+            answer = index.query({"a": "x"})
+            yield from (index, index.load([{"id": "1", "a": "x"}]), answer, answer.routing)
+
+
+def test_attributes_cannot_be_invented(tmp_path: Path) -> None:
+    """So a typing error in the name of one is noticed."""
+    seen: set[type] = set()
+    for each in objects(tmp_path):
+        seen.add(type(each))
+        with pytest.raises(AttributeError):
+            each.metadate = "typed in haste"  # type: ignore[attr-defined]
+    kinds = {kind for kind in vars(_scbf).values() if isinstance(kind, type)}
+    assert {kind.__name__ for kind in kinds - seen} <= {"DeviceArray", "DeviceFilter", "Removal"}
