@@ -15,6 +15,7 @@
 * Arrow arrays, chunked arrays and streams from pyarrow, Polars, DuckDB, pandas, nanoarrow, by the PyCapsule
   interface, without pyarrow: integers, strings, binary, views, fixed-size binary, dictionaries, nulls;
 * anything with the buffer protocol or ``__array__``; lists, sets, iterators of int, str or bytes;
+* ``Hashes(array)``: ready-made hashes;
 * or a single int, str or bytes.
 
 Equal keys are equal whatever they come in. An integer is its 64-bit two's complement, so 7 is one key as
@@ -39,6 +40,7 @@ from scbf._scbf import (
     Filter,
     Geometry,
     Growth,
+    Hashes,
     InsertReport,
     KeyEstimate,
     Plan,
@@ -92,6 +94,7 @@ __all__ = [
     "FilterFull",
     "Geometry",
     "Growth",
+    "Hashes",
     "Incompatible",
     "InsertReport",
     "InvalidArgument",

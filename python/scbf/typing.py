@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, Union
 
 import numpy
+
+if TYPE_CHECKING:
+    from scbf._scbf import Hashes
 
 
 class ArrowArray(Protocol):
@@ -30,9 +33,9 @@ class Array(Protocol):
 #: One key.
 Key: TypeAlias = int | str | bytes | numpy.integer[Any]
 #: A column of keys.
-KeyColumn: TypeAlias = (
-    numpy.ndarray[Any, Any] | ArrowArray | ArrowStream | Array | memoryview | Iterable[Key | None]
-)
+KeyColumn: TypeAlias = Union[
+    numpy.ndarray[Any, Any], ArrowArray, ArrowStream, Array, memoryview, Iterable[Key | None], "Hashes"
+]
 #: What batch calls take.
 Keys: TypeAlias = Key | KeyColumn
 #: How the counters of a filter are laid out.

@@ -49,6 +49,7 @@ NB_MODULE(_scbf, module) {
   nb::set_leak_warnings(false);  // other packages may keep objects of this one to the end
   scbf::python::register_errors();
   scbf::python::watch_the_end();
+  scbf::python::add_hashes(module);
   scbf::python::add_sizing(module);
   scbf::python::add_reports(module);
   scbf::python::add_bulk(module);

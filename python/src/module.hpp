@@ -6,6 +6,7 @@
 
 namespace scbf::python {
 
+void add_hashes(nanobind::module_& module);   // Hashes
 void add_sizing(nanobind::module_& module);   // Geometry, Growth, plan
 void add_reports(nanobind::module_& module);  // what batches and statistics return
 void add_bulk(nanobind::module_& module);     // BulkInserter

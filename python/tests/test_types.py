@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import scbf
 from scbf import _scbf
@@ -25,6 +26,9 @@ def indices(ids: NDArray[np.int64], seen: scbf.Filter) -> NDArray[np.int64]:
 
 def numbers(ids: NDArray[np.int64], seen: scbf.Filter) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     return seen.count(ids), seen.contains_bits(ids)
+
+def hashes(ready: NDArray[np.uint64], seen: scbf.Filter) -> NDArray[np.bool_]:
+    return seen.contains(scbf.Hashes(ready))
 
 def one(seen: scbf.Filter) -> tuple[bool, int]:
     return seen.contains("a"), seen.count(1)
@@ -89,7 +93,8 @@ def objects(folder: Path) -> Iterator[object]:
     whole = bits.advance(some)
     bank = scbf.Bank(100, 0.01)
     yield from (some, bits, whole, scbf.Replica(whole), bank, scbf.BloomBank(100, 0.01), bank.find([1]))
-    yield from (some.geometry, some.growth, scbf.plan(capacity=10, fpr=0.1))
+    yield from (some.geometry, some.growth, scbf.plan(capacity=10, fpr=0.1),
+                scbf.Hashes(np.zeros(1, np.uint64)))
     yield from (some.bulk(), some.insert([1]), some.remove([1]), bits.estimated_keys())
     yield from (some.statistics(), some.statistics().stages[0])
     for saved in (some, bank):

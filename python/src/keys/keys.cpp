@@ -9,6 +9,7 @@
 #include "held.hpp"
 #include "keys/arrow.hpp"
 #include "keys/buffers.hpp"
+#include "keys/hashes.hpp"
 #include "keys/objects.hpp"
 #include "keys/single_key.hpp"
 #include "scbf/bloom_filter.hpp"
@@ -92,6 +93,7 @@ std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
   if (nb::isinstance<Held<Filter>>(object) || nb::isinstance<Held<BloomFilter>>(object)) {
     throw InvalidKey("a filter has no keys to read: add filters by merge(), or |=");
   }
+  if (auto source = hashes_source(object)) return source;
   if (is_expression(object)) throw InvalidKey(refusal(object.ptr()));
   refuse_frame(object);
   if (is_of_polars_objects(object)) {

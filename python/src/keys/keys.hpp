@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keys in a Python object: one key (single_key.hpp), or a column of them, which arrow.hpp,
-// buffers.hpp and objects.hpp turn into batches (columns.hpp).
+// buffers.hpp, hashes.hpp and objects.hpp turn into batches (columns.hpp).
 //
 // The rules, which scbf/__init__.py tells users: the same number is the same key in every integer
 // type, signed ones as their 64-bit two's complement; text is its UTF-8 bytes; None, pandas.NA and
