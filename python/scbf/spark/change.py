@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
@@ -46,8 +48,9 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
            remove: DataFrame | None = None, fpr: float | None = None) -> int:
     """Removes the keys of one data frame and inserts those of another; both or nothing.
 
-    The filters of both are built before this one changes, so the driver holds three. Ctrl-C ends the building; once
-    the removal has begun, it waits until the insertion is done, too.
+    The filters of both are built before this one changes. The driver holds one of them at a time in memory: that of
+    the keys to remove waits in a temporary file, which is mapped. Ctrl-C ends the building; once the removal has
+    begun, it waits until the insertion is done, too.
 
     Args:
         filter: a filter of one stage; changed in place. A BloomFilter takes insertions only.
@@ -61,6 +64,7 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
         Incompatible: as remove(). Nothing was changed.
         InvalidArgument, ReadOnly: for a removal from bits, a filter that grows, or a mapped one.
         InvalidKey, MissingPartial: as build(). Nothing was changed.
+        IoError: if there is no room for the temporary file. Nothing was changed.
         UndersizedPlan: if the filter's rate is now above twice ``fpr``, or above 0.5. The filter is changed, and has
             all keys. Above 1.25 times there is an UndersizedPlanWarning.
         OverfullWarning: where warnings are errors, and UndersizedPlan is not raised. The filter is changed, and has all
@@ -76,11 +80,9 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
         check_fpr(fpr)
     leaving = None if remove is None else all_keys(remove, key)
     coming = None if insert is None else all_keys(insert, key)
-    departure = None if leaving is None else _built_for(filter, leaving)
-    arrival = None if coming is None else _built_for(filter, coming)
 
-    def both() -> tuple[int, OverfullWarning | None]:
-        inexact = 0 if departure is None else _subtract(cast(Filter, filter), cast(Filter, departure))
+    def both(departure: Filter | None, arrival: Filter | BloomFilter | None) -> tuple[int, OverfullWarning | None]:
+        inexact = 0 if departure is None else _subtract(cast(Filter, filter), departure)
         try:
             if arrival is not None:
                 filter.merge(arrival)  # type: ignore[arg-type]
@@ -88,9 +90,14 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
             return inexact, warning
         return inexact, None
 
-    # In another thread, which no signal interrupts: leaving the block waits until both are done.
-    with ThreadPoolExecutor(1) as pool:
-        inexact, overfull = pool.submit(both).result()
+    with tempfile.TemporaryDirectory(prefix="scbf-", ignore_cleanup_errors=True) as folder:
+        departure = None if leaving is None else cast(Filter, _built_for(filter, leaving))
+        if departure is not None and coming is not None:
+            departure = _set_aside(departure, Path(folder))
+        arrival = None if coming is None else _built_for(filter, coming)
+        # In another thread, which no signal interrupts: leaving the block waits until both are done.
+        with ThreadPoolExecutor(1) as pool:
+            inexact, overfull = pool.submit(both, departure, arrival).result()
     figures = filter.statistics()
     check_rate(figures.estimated_keys, figures.estimated_fpr, None, fpr, filter,
                "build a new filter, of a larger capacity")
@@ -126,6 +133,13 @@ def _built_for(filter: Filter | BloomFilter, keys: DataFrame) -> Filter | BloomF
     """The filter of a frame of keys that can be merged with this one, or subtracted from it."""
     shape = shape_for(keys.sparkSession, type(filter), counter_geometry(filter), filter.seed)
     return grow(keys, shape).filter
+
+
+def _set_aside(filter: Filter, folder: Path) -> Filter:
+    """The same filter, mapped from a file: the system may take its memory while another filter is built."""
+    path = folder / "departure.scbf"
+    filter.save(path)
+    return Filter.map(path)
 
 
 def _subtract(filter: Filter, departure: Filter) -> int:

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Yesterday's keys out, today's in."""
 
+import os
 import signal
+import sys
+import tempfile
 import threading
 import warnings
 
@@ -71,6 +74,33 @@ def test_an_update_that_cannot_remove_does_not_insert(spark):
     with pytest.raises(scbf.Incompatible):
         scbf.spark.update(filter, "id", remove=spark.range(990, 1010), insert=spark.range(5000, 5010))
     assert filter.to_bytes() == before
+
+
+def test_an_update_holds_one_filter_beyond_the_result(spark, monkeypatch):
+    build, built = change._built_for, []
+
+    def build_and_watch(*arguments):
+        # The list, this variable and the argument are all that refers to it.
+        assert all(sys.getrefcount(earlier) <= 3 for earlier in built)
+        built.append(build(*arguments))
+        return built[-1]
+
+    monkeypatch.setattr(change, "_built_for", build_and_watch)
+    filter = filter_of(range(1000))
+    scbf.spark.update(filter, "id", remove=spark.range(400), insert=spark.range(1000, 1300))
+    assert len(built) == 2 and filter == filter_of(range(400, 1300))
+
+
+def test_an_update_that_cannot_be_built_changes_nothing(spark, monkeypatch, tmp_path):
+    filter = filter_of(range(1000))
+    before = filter.to_bytes()
+    fails = spark.range(10).select(F.when(F.col("id") == 7, F.raise_error(F.lit("seven"))).otherwise(F.col("id"))
+                                   .cast("long").alias("id"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(Exception, match="seven"):
+        scbf.spark.update(filter, "id", remove=spark.range(400), insert=fails)
+    assert filter.to_bytes() == before
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.fixture
