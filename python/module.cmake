@@ -26,7 +26,9 @@ function(scbf_python_module target)
   target_link_libraries(${target} PRIVATE scbf::scbf scbf_outer_options fmt::fmt nlohmann_json::nlohmann_json)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   if(TARGET scbf::index)
-    target_sources(${target} PRIVATE ${src}/classes/index.cpp)
+    target_sources(${target} PRIVATE
+      ${src}/keys/arrow_rows.cpp ${src}/classes/index.cpp ${src}/classes/index_reports.cpp
+      ${src}/classes/index_rows.cpp ${src}/classes/index_upkeep.cpp)
     target_link_libraries(${target} PRIVATE scbf::index)
     target_compile_definitions(${target} PRIVATE SCBF_PYTHON_INDEX)
   endif()

@@ -24,8 +24,7 @@ def filters(folder: Path) -> None:
 
 
 def an_index(folder: Path) -> None:
-    columns = {"key": "id", "columns": ["city", "note"], "indexed": ["city"]}
-    with scbf.SecondaryIndex.create(folder / "index", **columns) as index:
+    with scbf.SecondaryIndex.create(folder / "index", key="id", columns=["city", "note"], indexed=["city"]) as index:
         index.load({"id": f"{i:06}", "city": f"c{i % 10}", "note": "n" * 100} for i in range(20_000))
     with scbf.SecondaryIndex.open(folder / "index", read_only=True) as reader:
         assert len(reader.query({"city": "c3"})) == 2_000 and reader.check() == []

@@ -2,11 +2,13 @@
 """The secondary index, against a dict of rows. tests/index has its guarantees; here it is what Python sees."""
 
 import copy
+import datetime
 import pickle
 import random
+import sys
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -236,3 +238,276 @@ def test_threads_ask_while_one_refreshes(tmp_path: Path) -> None:
         for each in asking:
             each.result()
     assert len(reader.query({"column 7": "x"})) == 30
+
+
+# ---- many at once, columns of Arrow, and rows one by one ------------------------------------------
+
+def cities(n: int = 5_000) -> list[Row]:
+    return [{"id": f"{i:05}", "city": f"c{i % 9}", "note": "", "tags": ""} for i in range(n)]
+
+
+def test_many_queries_at_once(index: scbf.SecondaryIndex) -> None:
+    index.load(cities(90))
+    asked = [{"city": f"c{i % 12}"} for i in range(2_500)]  # the index takes 1,024 of them together
+    for options in ({}, {"keys_only": True}, {"limit": 3, "after": "00010"}, {"from_key": "00010", "to_key": "00050"},
+                    {"broadcast": True}):
+        alone = [index.query(values, **options).rows for values in asked[:12]]
+        together = index.query(iter(asked), **options)
+        assert [answer.rows for answer in together] == [alone[i % 12] for i in range(2_500)]
+        assert all(isinstance(answer, scbf.QueryAnswer) and answer.routing.servers == 1 for answer in together)
+    assert index.query([]) == []
+    for values, message in (([{"city": "c1"}, {"note": "x"}], "'note' is not indexed"),
+                            ([{"city": "c1"}, "c2"], "values: must map columns to their fields, and is of type str"),
+                            ("c1", "values: must map columns"), (5, "values: must map columns")):
+        with pytest.raises(scbf.InvalidArgument, match=message):
+            index.query(values)  # type: ignore[arg-type]
+
+
+def test_many_rows_by_their_keys(index: scbf.SecondaryIndex) -> None:
+    rows = cities()
+    index.load(rows)
+    keys = [f"{i * 7 % 6_000:05}" for i in range(10_000)]
+    want = [rows[int(key)] if int(key) < 5_000 else None for key in keys]
+    assert index.get(keys) == index.get(key.encode() for key in keys) == want
+    assert index.get([]) == [] and index.get(["00001"]) == [index.get("00001")]
+    for bad, message in ((["1", 5], "a key: must be str or bytes, is int"), (5, "a key: must be str or bytes, is int"),
+                         (["1", ""], "key")):
+        with pytest.raises(scbf.InvalidArgument, match=message):
+            index.get(bad)  # type: ignore[arg-type]
+
+
+def test_tables_of_arrow(index: scbf.SecondaryIndex) -> None:
+    pa = pytest.importorskip("pyarrow")
+    rows = [{"id": f"{i:04}", "city": "" if i % 5 == 0 else f"Ürümqi {i % 11}", "note": "n" * (i % 40), "tags": ""}
+            for i in range(3_000)]
+    columns = {name: [row[name] or None for row in rows] for name in ("note", "id", "city")}
+    table = pa.table({name: pa.chunked_array([values[:700], values[700:]]) for name, values in columns.items()})
+    types = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.binary_view(),
+             pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.uint16(), pa.large_string())]
+    tables = [table.set_column(2, "city", table["city"].cast(pa.string()).dictionary_encode().cast(type)
+                               if pa.types.is_dictionary(type) else table["city"].cast(type)) for type in types]
+    sliced = pa.concat_tables([table.slice(0, 10), table]).slice(10)
+    for given in (*tables, sliced, table.combine_chunks().to_batches()[0], table.to_reader(max_chunksize=100)):
+        assert index.load(given).put == len(rows)
+        assert index.get(table["id"]) == rows
+        assert index.query({"city": "Ürümqi 3"}).rows == [row for row in rows if row["city"] == "Ürümqi 3"]
+        assert index.remove(table["id"]).removed == len(rows)
+    assert index.load(table.slice(0, 0)).put == 0
+    fixed = pa.table({"id": pa.array([b"ab", b"cd"], pa.binary(2)), "note": pa.nulls(2)})
+    assert index.load(fixed).put == 2 and index.get("ab") == {"id": "ab", "city": "", "note": "", "tags": ""}
+
+
+def test_what_arrow_has_that_is_refused(index: scbf.SecondaryIndex) -> None:
+    pa = pytest.importorskip("pyarrow")
+    for columns, message in (
+            ({"id": [1, 2]}, "id: is of type int64, and fields are text or bytes: cast it to a string"),
+            ({"id": ["1"], "city": pa.array([1.5])}, "city: is of type float64"),
+            ({"id": ["1"], "city": pa.array([1]).dictionary_encode()}, "city: is of type int64"),
+            ({"id": ["1"], "city": pa.array([None], pa.timestamp("us"))}, "city: is of type timestamp"),
+            ({"id": ["1"], "tags": [["a"]]}, "tags: is of type list"),
+            ({"id": pa.array([b"0" * 16], pa.uuid())}, "id: is of type arrow.uuid"),
+            ({"id": ["1"], "state": ["x"]}, "'state': no such column"),
+            ({"city": ["x"]}, "the rows have no column 'id', which is the table's key"),
+            ({"id": ["1", "2", None]}, "row 2 has no 'id', which is the table's key")):
+        with pytest.raises(scbf.InvalidArgument, match=message):
+            index.load(pa.table(columns))
+    with pytest.raises(scbf.InvalidArgument, match="the rows have two columns 'id'"):
+        index.load(pa.Table.from_arrays([pa.array(["1"])] * 2, ["id", "id"]))
+    with pytest.raises(scbf.InvalidArgument, match="a key: number 1 is null"):
+        index.get(pa.array(["1", None]))
+    with pytest.raises(scbf.InvalidArgument, match="a key: give one column, not 2"):
+        index.remove(pa.table({"id": ["1"], "city": ["x"]}))
+    broken = pa.DictionaryArray.from_arrays(pa.array([0, 5], pa.int32()), pa.array(["a"]), safe=False)
+    with pytest.raises(scbf.InvalidArgument, match="index 1 is 5, and the dictionary has 1 values"):
+        index.load(pa.table({"id": ["1", "2"], "city": broken}))
+    check_equal(index, {})
+
+
+def test_data_frames(index: scbf.SecondaryIndex) -> None:
+    rows = cities()
+    pl, pd, duckdb = (pytest.importorskip(name) for name in ("polars", "pandas", "duckdb"))
+    frame = pd.DataFrame(rows)
+    shuffled = frame.sample(frac=1, random_state=1)  # its index is no column
+    for given in (pl.DataFrame(rows), pl.DataFrame(rows).with_columns(pl.col("city").cast(pl.Categorical)), frame,
+                  shuffled, frame.astype("category"), duckdb.from_df(frame)):
+        assert index.load(given).put == len(rows)
+        assert index.get(pl.Series([row["id"] for row in rows])) == rows
+        assert index.remove(frame["id"]).removed == len(rows)
+
+
+def test_rows_one_by_one(index: scbf.SecondaryIndex) -> None:
+    rows = cities()
+    index.load(rows)
+    assert list(index.scan()) == rows
+    assert list(index.scan(from_key="01000", to_key=b"03000")) == rows[1_000:3_000]
+    assert list(index.scan(from_key="9")) == [] == list(index.scan(to_key="0"))
+    mine = {"city": "c4"}
+    for options, want in (({}, rows), ({"from_key": "00100", "to_key": "04000"}, rows[100:4_000]),
+                          ({"after": "00100"}, rows[101:]), ({"broadcast": True, "after": "04990"}, rows[4_991:])):
+        found = [row for row in want if row["city"] == "c4"]
+        one_by_one = index.query_rows(mine, **options)
+        mine["city"] = "c5"  # too late
+        assert list(one_by_one) == found
+        mine["city"] = "c4"
+        assert list(index.query_rows(mine, keys_only=True, **options)) == [
+            row["id"] for row in found]
+    for row in index.scan(from_key="04000"):  # whoever changes the rows that he has does not change the order
+        row["id"] = "x"
+    with pytest.raises(scbf.InvalidArgument, match="'note' is not indexed"):
+        index.query_rows({"note": "x"})
+    with pytest.raises(scbf.InvalidArgument, match="values: must map columns"):
+        index.query_rows(["city"])  # type: ignore[arg-type]
+    rest = index.scan()
+    next(rest)
+    index.close()
+    with pytest.raises(scbf.InvalidArgument, match="it has been closed"):
+        list(rest)
+    with pytest.raises(scbf.InvalidArgument, match="it has been closed"):
+        index.scan()
+
+
+def test_rows_that_are_written_while_others_are_read(index: scbf.SecondaryIndex) -> None:
+    index.load(cities())
+    seen = []
+    for row in index.scan():
+        seen.append(row["id"])
+        if len(seen) == 10:
+            index.remove(f"{i:05}" for i in range(3_000, 4_000))
+            index.put({"id": "00000x"})  # behind
+            index.put({"id": "99999"})   # ahead
+    assert seen == [f"{i:05}" for i in range(5_000) if not 3_000 <= i < 4_000] + ["99999"]
+
+
+# ---- the whole index ------------------------------------------------------------------------------
+
+def test_a_backup_is_an_index(index: scbf.SecondaryIndex, tmp_path: Path) -> None:
+    began = datetime.datetime.now(datetime.timezone.utc)
+    index.load(cities(500))
+    moment = index.backup(tmp_path / "backup")
+    assert began < moment <= datetime.datetime.now(datetime.timezone.utc)
+    index.remove("00000")
+    with scbf.SecondaryIndex.open(tmp_path / "backup", read_only=True) as restored:
+        assert list(restored.scan()) == cities(500) and restored.check() == []
+        assert restored.backup(tmp_path / "second") == restored.backup(tmp_path / "third")
+    with pytest.raises(scbf.IoError, match="backup"):
+        index.backup(tmp_path / "backup")
+    with pytest.raises(scbf.InvalidArgument):
+        index.backup(tmp_path / "index" / "within")
+
+
+def test_metrics(index: scbf.SecondaryIndex, tmp_path: Path) -> None:
+    index.load(cities(500))
+    for _ in range(3):
+        index.query({"city": "c1"})
+    lines = index.metrics().splitlines()
+    label = f'{{index="{tmp_path}/index"}}'
+    assert f"scbf_index_rows{label} 500" in lines and f"scbf_index_queries_total{label} 3" in lines
+    assert "region_rows" not in index.metrics()
+    assert f'scbf_index_region_rows{{index="{tmp_path}/index",region="' in index.metrics(each_region=True)
+
+
+def test_the_definition_can_change(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    index = scbf.SecondaryIndex.create(folder, key="id", columns=["city", "tags"], indexed=["city"])
+    index.load({"id": f"{i:05}", "city": f"c{i % 9}", "tags": f"t{i % 5}, even" if i % 2 == 0 else ""}
+               for i in range(10_000))
+    assert index.plan == {"fpr": 0.01, "region_values": 16_384, "servers": 1, "layout": "split_block", "seed": 0}
+    plan = index.plan_for(fpr=0.001)
+    assert plan["fpr"] == 0.001 and plan["region_values"] < 100  # there are nine values
+    now, then = index.forecast(), index.forecast(fpr=plan["fpr"], region_values=plan["region_values"])
+    assert now["filter_bytes"] == index.statistics()["filter_bytes"] > then["filter_bytes"]
+    assert 0 <= then["mean_fpr"] <= then["highest_fpr"] <= 0.001
+    assert index.forecast(layout="ranked")["filter_bytes"] < now["filter_bytes"]
+    for call in (lambda: index.plan_for(fpr=2), lambda: index.forecast(fpr=-1.0), lambda: index.forecast(layout="x")):
+        with pytest.raises(scbf.InvalidArgument):
+            call()
+    for change in (lambda: scbf.SecondaryIndex.replan(folder, fpr=0.1, region_values=10),
+                   lambda: scbf.SecondaryIndex.add_columns(folder, ["tags"]),
+                   lambda: scbf.SecondaryIndex.drop_columns(folder, ["city"])):
+        with pytest.raises(scbf.IoError, match="open"):
+            change()
+    index.close()
+
+    told: list[tuple[int, int | None]] = []
+    scbf.SecondaryIndex.replan(folder, fpr=plan["fpr"], region_values=plan["region_values"])
+    scbf.SecondaryIndex.add_columns(folder, {"tags": ","}, progress=lambda done, total: told.append((done, total)))
+    assert told and told[0][0] <= 10_000 and told[0][1] == 10_000
+    with scbf.SecondaryIndex.open(folder) as index:
+        assert index.plan == plan and index.columns == {"city": True, "tags": True} and index.check() == []
+        assert index.statistics()["filter_bytes"] < now["filter_bytes"]
+        assert len(index.query({"city": "c3", "tags": "even"})) == sum(1 for i in range(0, 10_000, 2) if i % 9 == 3)
+    scbf.SecondaryIndex.drop_columns(folder, ["city"])
+    with scbf.SecondaryIndex.open(folder) as index:
+        assert index.columns == {"city": False, "tags": True} and index.get("00001")["city"] == "c1"
+
+    for change, message in ((lambda: scbf.SecondaryIndex.add_columns(folder, ["state"]), "'state': no such column"),
+                            (lambda: scbf.SecondaryIndex.add_columns(folder, ["tags"]), "indexed"),
+                            (lambda: scbf.SecondaryIndex.add_columns(folder, "tags"), "columns: must be a list"),
+                            (lambda: scbf.SecondaryIndex.drop_columns(folder, "tags"), "columns: must be a list"),
+                            (lambda: scbf.SecondaryIndex.drop_columns(folder, ["city"]), "not indexed")):
+        with pytest.raises(scbf.InvalidArgument, match=message):
+            change()
+    with pytest.raises(FileNotFoundError):
+        scbf.SecondaryIndex.add_columns(tmp_path / "nothing", ["tags"])
+
+
+class Enough(Exception):
+    pass
+
+
+def test_progress_of_long_calls(index: scbf.SecondaryIndex, tmp_path: Path) -> None:
+    told: list[tuple[int, int | None]] = []
+    index.load(cities(), progress=lambda done, total: told.append((done, total)))
+    index.check(progress=lambda done, total: told.append((done, total)))
+    assert told[0][1] is None and 0 < told[0][0] <= 5_000 and told[-1] == (5_000, 5_000)
+
+    def stop(done: int, total: int | None) -> None:
+        raise Enough
+
+    for call in (lambda: index.load(cities(), progress=stop), lambda: index.check(progress=stop)):
+        with pytest.raises(Enough):
+            call()
+    for call in (lambda: index.load([], progress=5), lambda: index.check(progress=5)):  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="progress: must be callable"):
+            call()
+    check_equal(index, {row["id"]: row for row in cities()})
+    index.close()
+    with pytest.raises(Enough):
+        scbf.SecondaryIndex.add_columns(tmp_path / "index", ["note"], progress=stop)
+    with scbf.SecondaryIndex.open(tmp_path / "index") as again:
+        assert again.columns["note"] is False and again.check() == []
+
+
+def test_other_threads_run_during_long_calls(index: scbf.SecondaryIndex, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"id": [f"{i:06}" for i in range(20_000)], "city": [f"c{i % 100}" for i in range(20_000)]})
+    index.load(table)
+    copies = (tmp_path / f"copy {i}" for i in range(100))
+
+    def others_run(call: Callable[[], object]) -> bool:
+        """Whether this thread goes on before the call ends. Nobody is made to give Python's lock away meanwhile."""
+        begun, ended = threading.Event(), threading.Event()
+
+        def work() -> None:
+            begun.set()
+            call()
+            ended.set()
+
+        thread = threading.Thread(target=work)
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(100)
+        try:
+            thread.start()
+            begun.wait()
+            return not ended.is_set()
+        finally:
+            sys.setswitchinterval(interval)
+            thread.join()
+
+    calls: list[Callable[[], object]] = [
+        lambda: index.load(table), lambda: index.load(table.to_pylist()), lambda: index.get(table["id"]),
+        lambda: index.query([{"city": f"c{i}"} for i in range(100)]), lambda: list(index.scan()), index.check,
+        lambda: index.backup(next(copies))]
+    for number, call in enumerate(calls):
+        # On a busy machine, this thread may be late.
+        assert any(others_run(call) for _ in range(10)), number

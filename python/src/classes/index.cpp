@@ -9,19 +9,25 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "classes/closing.hpp"
-#include "classes/pickled.hpp"
+#include "classes/index_answer.hpp"
+#include "classes/index_calls.hpp"
+#include "classes/index_rows.hpp"
 #include "errors.hpp"
 #include "held.hpp"
-#include "keys/single_key.hpp"
 #include "module.hpp"
 #include "outside.hpp"
 #include "scbf/secondary_index.hpp"
@@ -32,65 +38,7 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
-/// An index does its own locking; only close() and refresh() need it alone.
-using Self = Held<SecondaryIndex>;
-
-// ---- rows ---------------------------------------------------------------------------------------
-
-nb::dict dict_of(const TableSchema& schema, const Row& row) {
-  nb::dict fields;
-  fields[nb::str(schema.key.c_str())] = decoded(row.key);
-  for (std::size_t i = 0; i < row.values.size(); ++i) {
-    fields[nb::str(schema.columns[i].name.c_str())] = decoded(row.values[i]);
-  }
-  return fields;
-}
-
-/// The items of a mapping. Throws InvalidArgument for anything else.
-nb::object items_of(nb::handle mapping, const char* what) {
-  if (!PyMapping_Check(mapping.ptr()) || !nb::hasattr(mapping, "items")) {
-    throw InvalidArgument(fmt::format(
-        "{}: must map columns to their fields, and is of type {}; of a data frame, take "
-        "to_dict('records') (pandas) or iter_rows(named=True) (Polars)",
-        what, nb::type_name(mapping.type()).c_str()));
-  }
-  nb::object items = nb::steal(PyMapping_Items(mapping.ptr()));
-  if (!items.is_valid()) throw nb::python_error();
-  return items;
-}
-
-/// The row in a mapping of column names to fields; columns that it lacks, or that are None, NaN or
-/// pandas.NA, are empty.
-Row row_of(const TableSchema& schema, nb::handle fields) {
-  const nb::object items = items_of(fields, "a row");
-  nb::object key;
-  std::vector<std::string> names;
-  names.reserve(nb::len(items));
-  for (nb::handle item : items) {
-    names.push_back(encoded(item[0], "a column's name"));
-    if (names.back() == schema.key) key = item[1];
-  }
-  if (!key.is_valid() || is_null(key.ptr())) {
-    throw InvalidArgument(fmt::format("the row has no '{}', which is the table's key", schema.key));
-  }
-  Row row{.key = encoded(key, schema.key)};
-  row.values.resize(schema.columns.size());
-  try {
-    auto next = names.begin();
-    for (nb::handle item : items) {
-      const std::string& name = *next++;
-      const nb::object value = item[1];
-      if (name != schema.key && !is_null(value.ptr())) {
-        row.values[schema.column(name)] = encoded(value, name);
-      }
-    }
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("the row of {}: {}", shown(key.ptr()), error.what()));
-  }
-  return row;
-}
-
-// ---- calls --------------------------------------------------------------------------------------
+using Self = HeldIndex;
 
 std::unique_ptr<Self> create(const std::filesystem::path& path, const std::string& key,
                              const std::vector<std::string>& columns, const nb::object& indexed,
@@ -98,16 +46,8 @@ std::unique_ptr<Self> create(const std::filesystem::path& path, const std::strin
                              std::string_view layout, std::uint64_t seed, bool sync) {
   TableSchema schema{.key = key};
   for (const std::string& name : columns) schema.columns.push_back({.name = name});
-  if (PyUnicode_Check(indexed.ptr())) {
-    throw InvalidArgument("indexed: must be a list of columns, not one text");
-  }
-  const bool has_separators = nb::isinstance<nb::dict>(indexed);
-  for (nb::handle item : indexed) {
-    const std::string name = encoded(item, "indexed");
-    Column& column = schema.columns[schema.column(name)];
-    column.indexed = true;
-    if (has_separators && !nb::object(indexed[item]).is_none())
-      column.separator = encoded(indexed[item], "a separator");
+  for (Column& column : columns_of(indexed, "indexed")) {
+    schema.columns[schema.column(column.name)] = column;
   }
   const IndexPlan plan{.fpr = fpr,
                        .region_values = region_values,
@@ -125,60 +65,15 @@ std::unique_ptr<Self> open(const std::filesystem::path& path, bool read_only, bo
                         : SecondaryIndex::open(path, options));
 }
 
-/// Runs a call of the index without Python's lock.
-template <class Call>
-auto outside(const Self& self, Call call) {
-  Outside others_may_run;
-  return call(self.value);
-}
-
-/// Rows of an iterator, some at a time under Python's lock.
-class Rows {
- public:
-  Rows(const TableSchema& schema, nb::handle rows) : schema_(schema), iterator_(nb::iter(rows)) {}
-
-  /// Called without the lock.
-  bool next(Row& row) {
-    if (taken_ == block_.size() && !refill()) return false;
-    row = std::move(block_[taken_++]);
-    return true;
-  }
-
- private:
-  bool refill() {
-    constexpr std::size_t kRows = 256;
-    const Inside python;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    block_.clear();
-    taken_ = 0;
-    while (block_.size() < kRows) {
-      const nb::object fields = nb::steal(PyIter_Next(iterator_.ptr()));
-      if (!fields.is_valid()) {
-        if (PyErr_Occurred()) throw nb::python_error();
-        break;
-      }
-      block_.push_back(row_of(schema_, fields));
-    }
-    return !block_.empty();
-  }
-
-  const TableSchema& schema_;
-  nb::iterator iterator_;
-  std::vector<Row> block_;
-  std::size_t taken_ = 0;
-};
-
-WriteReport load(Self& self, nb::handle rows) {
+WriteReport load(Self& self, nb::handle rows, nb::object progress) {
   const Passage inside(self.gate, Passage::To::read);
-  Rows source(self.value.schema(), rows);
+  Telling telling(std::move(progress));
+  const auto source = rows_of(self.value.schema(), rows);
   Outside others_may_run;
-  return self.value.bulk_load([&](Row& row) { return source.next(row); });
+  return self.value.bulk_load(
+      [&](Row& row) { return source->next(row); },
+      [&](std::uint64_t done, std::uint64_t total) { telling(done, total); });
 }
-
-struct Answer {
-  nb::list rows;
-  RoutingReport routing;
-};
 
 Query query_of(nb::handle values, const nb::object& from, const nb::object& to,
                const nb::object& after, std::optional<std::uint64_t> limit, bool keys_only,
@@ -199,160 +94,126 @@ Query query_of(nb::handle values, const nb::object& from, const nb::object& to,
   return query;
 }
 
-Answer query(const Self& self, nb::handle values, const nb::object& from, const nb::object& to,
-             const nb::object& after, std::optional<std::uint64_t> limit, bool keys_only,
-             bool broadcast) {
-  const Passage inside(self.gate, Passage::To::read);
-  const Query asked = query_of(values, from, to, after, limit, keys_only, broadcast);
-  const QueryAnswer found =
-      outside(self, [&](const SecondaryIndex& index) { return index.query(asked); });
+Answer answer_of(const TableSchema& schema, const QueryAnswer& found, bool keys_only) {
   Answer answer{nb::list(), found.routing};
   for (const Row& row : found.rows) {
     if (keys_only) {
       answer.rows.append(decoded(row.key));
     } else {
-      answer.rows.append(dict_of(self.value.schema(), row));
+      answer.rows.append(dict_of(schema, row));
     }
   }
   return answer;
 }
 
-nb::object get(const Self& self, nb::handle key) {
-  const Passage inside(self.gate, Passage::To::read);
-  const std::string bytes = encoded(key, "a key");
-  const std::optional<Row> row =
-      outside(self, [&](const SecondaryIndex& index) { return index.get(bytes); });
-  return row ? nb::object(dict_of(self.value.schema(), *row)) : nb::none();
+/// Calls each(first, count) for stretches of n items; between them Ctrl-C is noticed.
+template <class Each>
+void by_stretches(std::size_t n, std::size_t most, Each each) {
+  for (std::size_t first = 0; first < n; first += most) {
+    each(first, std::min(most, n - first));
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
 }
 
-WriteReport remove(Self& self, nb::object keys) {
-  std::vector<std::string> removed;
-  if (nb::isinstance<nb::str>(keys) || nb::isinstance<nb::bytes>(keys)) keys = nb::make_tuple(keys);
-  for (nb::handle key : keys) removed.push_back(encoded(key, "a key"));
+nb::object query(const Self& self, nb::handle values, const nb::object& from, const nb::object& to,
+                 const nb::object& after, std::optional<std::uint64_t> limit, bool keys_only,
+                 bool broadcast) {
+  const Passage inside(self.gate, Passage::To::read);
+  const TableSchema& schema = self.value.schema();
+  const auto one = [&](nb::handle mapping) {
+    return query_of(mapping, from, to, after, limit, keys_only, broadcast);
+  };
+  const bool many = !nb::hasattr(values, "items") && nb::hasattr(values, "__iter__");
+  if (!many) {
+    const Query asked = one(values);
+    const QueryAnswer found =
+        outside(self, [&](const SecondaryIndex& index) { return index.query(asked); });
+    return nb::cast(answer_of(schema, found, keys_only));
+  }
+  std::vector<Query> asked;
+  for (nb::handle mapping : nb::borrow(values)) asked.push_back(one(mapping));
+  nb::list answers;
+  constexpr std::size_t kTogether = 1024;  // as the index routes them
+  by_stretches(asked.size(), kTogether, [&](std::size_t first, std::size_t count) {
+    const auto found = outside(self, [&](const SecondaryIndex& index) {
+      return index.query(std::span(asked).subspan(first, count));
+    });
+    for (const QueryAnswer& each : found) {
+      answers.append(nb::cast(answer_of(schema, each, keys_only)));
+    }
+  });
+  return answers;
+}
+
+/// An iterator, which asks for some rows at a time.
+nb::object query_rows(nb::handle self, nb::handle values, const nb::object& from,
+                      const nb::object& to, const nb::object& after, bool keys_only,
+                      bool broadcast) {
+  items_of(values, "values");
+  return nb::module_::import_("scbf._rows")
+      .attr("matching")(self, values, from, to, after, keys_only, broadcast);
+}
+
+/// Some rows with from <= key < to, and key > after if that is given; none at the end.
+nb::list page(const Self& self, const nb::object& from, const nb::object& to,
+              const nb::object& after) {
+  constexpr std::size_t kRows = 1024, kBytes = 4u << 20;
+  const Passage inside(self.gate, Passage::To::read);
+  std::string first = from.is_none() ? std::string() : encoded(from, "a key");
+  const std::string end = to.is_none() ? std::string() : encoded(to, "a key");
+  if (!after.is_none()) first = encoded(after, "a key") + '\0';  // the key that comes next
+  std::vector<Row> rows;
+  std::size_t bytes = 0;
+  outside(self, [&](const SecondaryIndex& index) {
+    index.scan(first, end, [&](const Row& row) {
+      bytes += row.key.size();
+      for (const std::string& value : row.values) bytes += value.size();
+      rows.push_back(row);
+      return rows.size() < kRows && bytes < kBytes;
+    });
+  });
+  nb::list found;
+  for (const Row& row : rows) found.append(dict_of(self.value.schema(), row));
+  return found;
+}
+
+nb::object scan(nb::handle self, const nb::object& from, const nb::object& to) {
+  return nb::module_::import_("scbf._rows").attr("all_of")(self, from, to);
+}
+
+nb::object get(const Self& self, nb::handle keys) {
+  const Passage inside(self.gate, Passage::To::read);
+  const auto dict_or_none = [&](const std::optional<Row>& row) {
+    return row ? nb::object(dict_of(self.value.schema(), *row)) : nb::none();
+  };
+  if (nb::isinstance<nb::str>(keys) || nb::isinstance<nb::bytes>(keys)) {
+    const std::string key = encoded(keys, "a key");
+    return dict_or_none(outside(self, [&](const SecondaryIndex& index) { return index.get(key); }));
+  }
+  if (!nb::hasattr(keys, "__iter__")) encoded(keys, "a key");  // says what it must be
+  const std::vector<std::string> asked = texts_of(keys, "a key");
+  nb::list rows;
+  constexpr std::size_t kTogether = 4096;
+  by_stretches(asked.size(), kTogether, [&](std::size_t first, std::size_t count) {
+    const auto found = outside(self, [&](const SecondaryIndex& index) {
+      return index.get(std::span(asked).subspan(first, count));
+    });
+    for (const std::optional<Row>& row : found) rows.append(dict_or_none(row));
+  });
+  return rows;
+}
+
+WriteReport remove(Self& self, nb::handle keys) {
+  const std::vector<std::string> removed = texts_of(keys, "a key");
   const Passage inside(self.gate, Passage::To::read);
   Outside others_may_run;
   return self.value.remove(removed);
 }
 
-nb::dict statistics(const Self& self) {
-  const Passage inside(self.gate, Passage::To::read);
-  const IndexStatistics s =
-      outside(self, [](const SecondaryIndex& index) { return index.statistics(); });
-  nb::dict all;
-  all["rows"] = s.rows;
-  all["values"] = s.values;
-  all["filter_bytes"] = s.filter_bytes;
-  all["bit_row_bytes"] = s.bit_row_bytes;
-  all["store_bytes"] = s.store_bytes;
-  all["regions"] = s.regions;
-  all["servers"] = s.servers;
-  all["queries"] = s.queries;
-  all["requests"] = s.requests;
-  all["broadcast_requests"] = s.broadcast_requests;
-  all["false_requests"] = s.false_requests;
-  return all;
-}
-
-nb::list regions(const Self& self) {
-  const Passage inside(self.gate, Passage::To::read);
-  const auto found = outside(self, [](const SecondaryIndex& index) { return index.regions(); });
-  nb::list all;
-  for (const RegionInfo& region : found) {
-    nb::dict entry;
-    entry["id"] = region.id;
-    entry["from"] = decoded(region.from);
-    entry["to"] = decoded(region.to);
-    entry["server"] = region.server;
-    entry["rows"] = region.rows;
-    entry["values"] = region.values;
-    entry["filter_bytes"] = region.filter_bytes;
-    entry["estimated_fpr"] = region.estimated_fpr;
-    all.append(entry);
-  }
-  return all;
-}
-
-nb::list check(const Self& self) {
-  const Passage inside(self.gate, Passage::To::read);
-  const CheckReport report =
-      outside(self, [](const SecondaryIndex& index) { return index.check(); });
-  nb::list problems;
-  for (const std::string& problem : report.problems) problems.append(decoded(problem));
-  if (report.problem_count > report.problems.size()) {
-    problems.append(fmt::format("and {} more", report.problem_count - report.problems.size()));
-  }
-  return problems;
-}
-
 }  // namespace
 
 void add_index(nb::module_& module) {
-  nb::class_<WriteReport>(module, "WriteReport", "What a write to an index did, in rows.")
-      .def_ro("put", &WriteReport::put, "written under a new key")
-      .def_ro("replaced", &WriteReport::replaced, "written over a row with the same key")
-      .def_ro("removed", &WriteReport::removed)
-      .def_ro("absent", &WriteReport::absent, "keys to remove that had no row")
-      .def_static("_made",
-                  [](std::uint64_t put, std::uint64_t replaced, std::uint64_t removed,
-                     std::uint64_t absent) {
-                    return WriteReport{put, replaced, removed, absent};
-                  })
-      .def("__reduce__",
-           [](const WriteReport& r) {
-             return pickled(nb::type<WriteReport>(), "_made", r.put, r.replaced, r.removed,
-                            r.absent);
-           })
-      .def("__repr__", [](const WriteReport& r) {
-        return fmt::format("<scbf.WriteReport: {} put, {} replaced, {} removed, {} absent>", r.put,
-                           r.replaced, r.removed, r.absent);
-      });
-
-  nb::class_<RoutingReport>(module, "RoutingReport", "What a query of an index cost.")
-      .def_ro("regions", &RoutingReport::regions, "regions that overlap the query's range of keys")
-      .def_ro("servers", &RoutingReport::servers,
-              "servers of these regions: the requests of a broadcast")
-      .def_ro("requests", &RoutingReport::requests, "servers that were asked")
-      .def_ro("servers_holding", &RoutingReport::servers_holding,
-              "servers that held a matching row")
-      .def_prop_ro("false_requests", &RoutingReport::false_requests, "requests in vain")
-      .def_ro("expected_requests", &RoutingReport::expected_requests)
-      .def_static("_made",
-                  [](std::uint32_t regions, std::uint32_t regions_asked,
-                     std::uint32_t regions_holding, std::uint32_t servers, std::uint32_t requests,
-                     std::uint32_t servers_holding, double expected_requests) {
-                    return RoutingReport{regions,  regions_asked,   regions_holding,  servers,
-                                         requests, servers_holding, expected_requests};
-                  })
-      .def("__reduce__",
-           [](const RoutingReport& r) {
-             return pickled(nb::type<RoutingReport>(), "_made", r.regions, r.regions_asked,
-                            r.regions_holding, r.servers, r.requests, r.servers_holding,
-                            r.expected_requests);
-           })
-      .def("__repr__", [](const RoutingReport& r) {
-        return fmt::format("<scbf.RoutingReport: asked {} of {}, {} held a row>", r.requests,
-                           counted(r.servers, "server"), r.servers_holding);
-      });
-
-  nb::class_<Answer>(module, "QueryAnswer", "The rows that a query found, and what it cost.")
-      .def_prop_ro(
-          "rows", [](const Answer& a) { return a.rows; },
-          nb::for_getter(nb::sig("def rows(self, /) -> list[Any]")),
-          "sorted by key: dicts, or keys with keys_only")
-      .def_ro("routing", &Answer::routing)
-      .def_static("_made",
-                  [](nb::list rows, const RoutingReport& routing) {
-                    return Answer{std::move(rows), routing};
-                  })
-      .def("__reduce__",
-           [](const Answer& a) { return pickled(nb::type<Answer>(), "_made", a.rows, a.routing); })
-      .def("__len__", [](const Answer& a) { return a.rows.size(); })
-      .def("__iter__", [](const Answer& a) { return nb::iter(a.rows); })
-      .def("__repr__", [](const Answer& a) {
-        return fmt::format("<scbf.QueryAnswer: {}, asked {} of {}>", counted(a.rows.size(), "row"),
-                           a.routing.requests, counted(a.routing.servers, "server"));
-      });
-
+  add_index_reports(module);
   nb::class_<Self> cls(module, "SecondaryIndex",
                        R"(A table in a directory, whose rows are found by their values.
 
@@ -409,60 +270,97 @@ Raises:
           "Inserts a row, a mapping of column names to fields, or replaces the row with its key. "
           "Fields that are None, NaN or pandas.NA are empty, as are those of columns that the row "
           "lacks.")
-      .def("load", &load, nb::arg("rows"),
-           nb::sig(
-               "def load(self, rows: Iterable[Mapping[str, str | bytes | None]]) -> WriteReport"),
-           "Puts the rows of an iterable, in large sorted batches. If a row is refused, or the "
-           "iterable raises, the batches before it stay.")
-      .def("remove", &remove, nb::arg("keys"),
-           nb::sig("def remove(self, keys: str | bytes | Iterable[str | bytes]) -> WriteReport"),
-           "Removes the row with this key, or those with these keys.")
-      .def("get", &get, nb::arg("key"),
-           nb::sig("def get(self, key: str | bytes) -> dict[str, str] | None"),
-           "The row with this key, as a dict; None if there is none. Bytes that are not UTF-8 are "
-           "surrogate escapes.")
-      .def("query", &query, nb::arg("values"), nb::kw_only(), nb::arg("from_key") = nb::none(),
-           nb::arg("to_key") = nb::none(), nb::arg("after") = nb::none(),
-           nb::arg("limit") = nb::none(), nb::arg("keys_only") = false,
-           nb::arg("broadcast") = false,
-           nb::sig("def query(self, values: Mapping[str, str | bytes], *, from_key: str | bytes | "
-                   "None = None, to_key: str | bytes | None = None, after: str | bytes | None = "
-                   "None, limit: int | None = None, keys_only: bool = False, broadcast: bool = "
-                   "False) -> QueryAnswer"),
-           R"(The rows that have all these values in these columns.
+      .def("load", &load, nb::arg("rows"), nb::kw_only(), nb::arg("progress") = nb::none(),
+           nb::sig("def load(self, rows: Iterable[Mapping[str, str | bytes | None]] | Any, *, "
+                   "progress: Progress = None) -> WriteReport"),
+           R"(Puts many rows, in large sorted batches.
 
 Args:
-    values: indexed columns, and the value that a row must have in each.
+    rows: an iterable of mappings, as put() takes them; a data frame of pandas or Polars; or anything with
+        ``__arrow_c_stream__`` or ``__arrow_c_array__`` (tables, record batches and readers of pyarrow, results of
+        DuckDB). Columns are text, bytes or dictionaries of these, and nulls are empty fields. Cast other types to
+        strings. The index of a frame of pandas is left out: take ``reset_index()`` if it has the keys.
+    progress: called from time to time with the number of rows that are written, and None.
+Raises:
+    InvalidArgument: if a row is refused. The batches before it stay, as they do if the iterable raises.
+
+>>> import scbf, tempfile, pyarrow as pa
+>>> with scbf.SecondaryIndex.create(tempfile.mkdtemp(), key="id", columns=["city"], indexed=["city"]) as index:
+...     index.load(pa.table({"id": ["1", "2"], "city": ["Oslo", None]}))
+...     index.get("2")
+<scbf.WriteReport: 2 put, 0 replaced, 0 removed, 0 absent>
+{'id': '2', 'city': ''})")
+      .def("remove", &remove, nb::arg("keys"),
+           nb::sig("def remove(self, keys: str | bytes | Iterable[str | bytes]) -> WriteReport"),
+           "Removes the row with this key, or those with these keys; a column of Arrow is one of "
+           "them.")
+      .def("get", &get, nb::arg("key"),
+           nb::sig("def get(self, key: str | bytes | Iterable[str | bytes]) -> Any"),
+           "The row with this key, as a dict; None if there is none. Bytes that are not UTF-8 are "
+           "surrogate escapes. For an iterable or Arrow column of keys, a list of these, in the "
+           "order of the keys. The filters are not asked.")
+      .def("scan", &scan, nb::kw_only(), nb::arg("from_key") = nb::none(),
+           nb::arg("to_key") = nb::none(),
+           nb::sig("def scan(self, *, from_key: str | bytes | None = None, to_key: str | bytes | "
+                   "None = None) -> Iterator[dict[str, str]]"),
+           R"(Iterates over all rows with from_key <= key < to_key, in the order of their keys.
+
+Rows are read up to 1,024 at a time. What is written meanwhile may be seen or not; no row comes twice, and none
+that is there throughout is missed.
+
+>>> import scbf, tempfile
+>>> with scbf.SecondaryIndex.create(tempfile.mkdtemp(), key="id", columns=["city"], indexed=["city"]) as index:
+...     _ = index.load({"id": f"{i:04}", "city": "Oslo"} for i in range(5000))
+...     sum(1 for row in index.scan(from_key="1000"))
+4000)")
+      .def("_page", &page, nb::arg("from_key").none(), nb::arg("to_key").none(),
+           nb::arg("after").none(),
+           nb::sig("def _page(self, from_key: str | bytes | None, to_key: str | bytes | None, "
+                   "after: str | bytes | None) -> list[dict[str, str]]"))
+      .def(
+          "query", &query, nb::arg("values"), nb::kw_only(), nb::arg("from_key") = nb::none(),
+          nb::arg("to_key") = nb::none(), nb::arg("after") = nb::none(),
+          nb::arg("limit") = nb::none(), nb::arg("keys_only") = false, nb::arg("broadcast") = false,
+          nb::sig("def query(self, values: Mapping[str, str | bytes] | Iterable[Mapping[str, str | "
+                  "bytes]], *, from_key: str | bytes | None = None, to_key: str | bytes | None = "
+                  "None, after: str | bytes | None = None, limit: int | None = None, keys_only: "
+                  "bool = False, broadcast: bool = False) -> Any"),
+          R"(The rows that have all these values in these columns.
+
+Args:
+    values: indexed columns, and the value that a row must have in each. An iterable of such mappings asks many
+        questions, of which 1,024 at a time are routed together; the answers are a list of QueryAnswers.
     from_key, to_key: only rows with from_key <= key < to_key.
     after: only rows with a greater key; for answers in pages of ``limit`` rows.
+    limit: the most rows of one answer.
     keys_only: return the rows' keys.
     broadcast: ask every region, as if there were no filters.
 Raises:
-    InvalidArgument: if a column is not indexed.)")
-      .def(
-          "checkpoint",
-          [](Self& self) {
-            const Passage inside(self.gate, Passage::To::read);
-            Outside others_may_run;
-            self.value.checkpoint();
-          },
-          "Saves the filters that changed, so that the next open is quick.")
-      .def("check", &check, nb::sig("def check(self) -> list[str]"),
-           "Compares rows, entries and filters. Returns the problems, a sentence each: [] if all "
-           "is well.")
-      .def("statistics", &statistics, nb::sig("def statistics(self) -> dict[str, int]"),
-           "Counts of rows, values, bytes, regions; and of queries since it was opened.")
-      .def("regions", &regions, nb::sig("def regions(self) -> list[dict[str, Any]]"),
-           "A dict for each region, in key order.")
-      .def(
-          "refresh",
-          [](Self& self) {
-            const Passage inside(self.gate, Passage::To::change);
-            Outside others_may_run;
-            return self.value.refresh();
-          },
-          "For an index open for reading only: shows what was written meanwhile. Returns whether "
-          "anything was.")
+    InvalidArgument: if a column is not indexed.
+
+>>> import scbf, tempfile
+>>> with scbf.SecondaryIndex.create(tempfile.mkdtemp(), key="id", columns=["city"], indexed=["city"]) as index:
+...     _ = index.load([{"id": "1", "city": "Oslo"}, {"id": "2", "city": "Rome"}, {"id": "3", "city": "Oslo"}])
+...     [answer.rows for answer in index.query([{"city": "Oslo"}, {"city": "Bonn"}], keys_only=True)]
+[['1', '3'], []])")
+      .def("query_rows", &query_rows, nb::arg("values"), nb::kw_only(),
+           nb::arg("from_key") = nb::none(), nb::arg("to_key") = nb::none(),
+           nb::arg("after") = nb::none(), nb::arg("keys_only") = false,
+           nb::arg("broadcast") = false,
+           nb::sig("def query_rows(self, values: Mapping[str, str | bytes], *, from_key: str | "
+                   "bytes | None = None, to_key: str | bytes | None = None, after: str | bytes | "
+                   "None = None, keys_only: bool = False, broadcast: bool = False) -> "
+                   "Iterator[Any]"),
+           R"(Iterates over the rows that query() would return, in the order of their keys.
+
+They are asked for 16 at first, and then up to 1,024 at a time, so an answer of any size takes little memory, and the
+first rows come at once. Rows written meanwhile may be seen or not, as with scan().
+
+>>> import itertools, scbf, tempfile
+>>> with scbf.SecondaryIndex.create(tempfile.mkdtemp(), key="id", columns=["city"], indexed=["city"]) as index:
+...     _ = index.load({"id": f"{i:04}", "city": "Oslo"} for i in range(5000))
+...     list(itertools.islice(index.query_rows({"city": "Oslo"}, after="0099", keys_only=True), 2))
+['0100', '0101'])")
       .def_prop_ro(
           "columns",
           [](const Self& self) {
@@ -494,6 +392,7 @@ Raises:
                            counted(schema.columns.size(), "column"),
                            self.value.read_only() ? ", read-only" : "");
       });
+  add_upkeep(cls);
   add_closing(cls, "Saves what must be saved. The index cannot be used afterwards.");
 }
 

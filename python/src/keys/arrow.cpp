@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "errors.hpp"
@@ -23,16 +24,14 @@ Struct* in_capsule(const nb::object& capsule, const char* name) {
   return static_cast<Struct*>(found);
 }
 
-class OneArray final : public KeySource {
+class OneArray final : public ArrowBatches {
  public:
   OneArray(Released<ArrowSchema> schema, Released<ArrowArray> array)
       : schema_(std::move(schema)), array_(std::move(array)) {
-    check_schema(*schema_);
     if (array_.released()) broken("it is released: was its capsule read before?");
   }
-  std::unique_ptr<Column> next() override {
-    return array_.released() ? nullptr : column_of(*schema_, std::move(array_));
-  }
+  const ArrowSchema& schema() const noexcept override { return *schema_; }
+  Released<ArrowArray> next() override { return std::move(array_); }
 
  private:
   Released<ArrowSchema> schema_;
@@ -48,17 +47,17 @@ bool tells_of_interrupt(std::string_view message) {
   return message == "KeyboardInterrupt" || message.starts_with("KeyboardInterrupt: ");
 }
 
-class ArrayStream final : public KeySource {
+class ArrayStream final : public ArrowBatches {
  public:
   /// `in_memory`: is it the stream of a table or chunked array, and not of a reader?
-  ArrayStream(Released<ArrowArrayStream> stream, bool in_memory)
-      : stream_(std::move(stream)), in_memory_(in_memory) {
+  ArrayStream(Released<ArrowArrayStream> stream, bool in_memory, std::string_view of)
+      : stream_(std::move(stream)), in_memory_(in_memory), of_(of) {
     if (stream_.released()) broken("the stream is released: was its capsule read before?");
     if (!stream_->get_schema || !stream_->get_next) broken("the stream has no functions");
     check(stream_->get_schema(stream_.get(), schema_.get()));
-    check_schema(*schema_);
   }
-  std::unique_ptr<Column> next() override {
+  const ArrowSchema& schema() const noexcept override { return *schema_; }
+  Released<ArrowArray> next() override {
     Released<ArrowArray> array;
     int code = 0;
     {
@@ -66,7 +65,7 @@ class ArrayStream final : public KeySource {
       code = stream_->get_next(stream_.get(), array.get());
     }
     check(code);
-    return array.released() ? nullptr : column_of(*schema_, std::move(array));
+    return array;
   }
   bool runs_python() const noexcept override { return !in_memory_; }
 
@@ -79,13 +78,29 @@ class ArrayStream final : public KeySource {
       PyErr_SetNone(PyExc_KeyboardInterrupt);
       throw nb::python_error();
     }
-    throw IoError(fmt::format("the Arrow stream of the keys failed: {}",
+    throw IoError(fmt::format("the Arrow stream of the {} failed: {}", of_,
                               printable(message ? message : std::strerror(code))));
   }
 
   Released<ArrowArrayStream> stream_;
   Released<ArrowSchema> schema_;
   const bool in_memory_;
+  const std::string of_;
+};
+
+class ArrowKeys final : public KeySource {
+ public:
+  explicit ArrowKeys(std::unique_ptr<ArrowBatches> batches) : batches_(std::move(batches)) {
+    check_schema(batches_->schema());
+  }
+  std::unique_ptr<Column> next() override {
+    Released<ArrowArray> array = batches_->next();
+    return array.released() ? nullptr : column_of(batches_->schema(), std::move(array));
+  }
+  bool runs_python() const noexcept override { return batches_->runs_python(); }
+
+ private:
+  std::unique_ptr<ArrowBatches> batches_;
 };
 
 /// pandas has the methods even without PyArrow, which does the work.
@@ -104,7 +119,7 @@ bool is_refusal_of_pandas(const nb::python_error& error, nb::handle object) {
 
 }  // namespace
 
-std::unique_ptr<KeySource> arrow_source(nb::handle object) {
+std::unique_ptr<ArrowBatches> arrow_batches(nb::handle object, std::string_view of) {
   try {
     if (nb::hasattr(object, "__arrow_c_array__")) {
       const nb::object pair = object.attr("__arrow_c_array__")();
@@ -117,12 +132,17 @@ std::unique_ptr<KeySource> arrow_source(nb::handle object) {
       return std::make_unique<ArrayStream>(
           Released(in_capsule<ArrowArrayStream>(stream, "arrow_array_stream")),
           // A query of DuckDB has a length, too, and runs while it is read.
-          nb::hasattr(object, "__len__") && !nb::hasattr(object, "execute"));
+          nb::hasattr(object, "__len__") && !nb::hasattr(object, "execute"), of);
     }
   } catch (nb::python_error& error) {
     if (!lacks_pyarrow(error) && !is_refusal_of_pandas(error, object)) throw;
   }
   return nullptr;
+}
+
+std::unique_ptr<KeySource> arrow_source(nb::handle object) {
+  auto batches = arrow_batches(object, "keys");
+  return batches ? std::make_unique<ArrowKeys>(std::move(batches)) : nullptr;
 }
 
 }  // namespace scbf::python

@@ -181,9 +181,6 @@ KeyBatch strings(const ArrayView& view) {
   return KeyBatch::from_offsets({data, static_cast<std::size_t>(end)}, offsets);
 }
 
-/// What keeps the memory of an array: the array itself, shared by what is made of it.
-using Kept = std::shared_ptr<Released<ArrowArray>>;
-
 /// Values of 8 or 16 bits, widened some at a time.
 template <class T, class Wide>
 class NarrowColumn final : public Column {
@@ -498,6 +495,14 @@ void check_schema(const ArrowSchema& schema) {
   if (!schema.children || !schema.children[0]) broken("the schema of its column is missing");
   check_format(*schema.children[0]);
 }
+
+std::unique_ptr<Column> part_of(const ArrowSchema& schema, const ArrowArray& array,
+                                std::size_t first, std::optional<std::size_t> size,
+                                const Kept& kept) {
+  return column_of(schema, view_of(array, first, size), kept);
+}
+
+bool is_valid(const ArrowArray& array, std::size_t i) { return view_of(array).valid(i); }
 
 std::unique_ptr<Column> column_of(const ArrowSchema& schema, Released<ArrowArray> array) {
   const auto kept = std::make_shared<Released<ArrowArray>>(std::move(array));

@@ -108,4 +108,9 @@ void check_extension(const ArrowSchema& schema) {
                                advice(extension.name)));
 }
 
+std::string_view extension_name(const ArrowSchema& schema) {
+  const std::string_view name = extension_of(schema).name;
+  return name == "arrow.json" ? std::string_view() : name;
+}
+
 }  // namespace scbf::python

@@ -3,6 +3,8 @@
 // storage.
 #pragma once
 
+#include <string_view>
+
 #include "keys/arrow_abi.hpp"
 
 namespace scbf::python {
@@ -12,5 +14,9 @@ namespace scbf::python {
 /// storage is here. Only arrow.json, which is text with a meaning, passes. Throws InvalidArgument
 /// for metadata that does not follow the C data interface.
 void check_extension(const ArrowSchema& schema);
+
+/// The name of the schema's extension type; empty if it has none, and for arrow.json. Throws
+/// InvalidArgument as check_extension().
+std::string_view extension_name(const ArrowSchema& schema);
 
 }  // namespace scbf::python
