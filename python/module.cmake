@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# scbf_python_module(target): an extension module of the Python package, over scbf::scbf. Included by the
-# package and by the tests of its part for GPUs.
+# scbf_python_module(target [WITHOUT_INDEX]): an extension module of the Python package, over scbf::scbf, with the
+# index if that is built. Included by the package and by the tests of its part for GPUs.
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module
   OPTIONAL_COMPONENTS Development.SABIModule)
 if(NOT nanobind_DIR)
@@ -25,7 +25,7 @@ function(scbf_python_module target)
   target_include_directories(${target} PRIVATE ${src} ${PROJECT_SOURCE_DIR}/cuda/include)
   target_link_libraries(${target} PRIVATE scbf::scbf scbf_outer_options fmt::fmt nlohmann_json::nlohmann_json)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
-  if(TARGET scbf::index)
+  if(TARGET scbf::index AND NOT "WITHOUT_INDEX" IN_LIST ARGN)
     target_sources(${target} PRIVATE
       ${src}/keys/arrow_rows.cpp ${src}/classes/index.cpp ${src}/classes/index_reports.cpp
       ${src}/classes/index_rows.cpp ${src}/classes/index_upkeep.cpp)

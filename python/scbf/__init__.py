@@ -139,7 +139,7 @@ __version__: str = _scbf.__version__
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name == "SecondaryIndex":
-            raise AttributeError("scbf.SecondaryIndex: this build has no secondary index, because RocksDB was not "
+        if name in ("QueryAnswer", "RoutingReport", "SecondaryIndex", "WriteReport"):
+            raise AttributeError(f"scbf.{name}: this build has no secondary index, because RocksDB was not "
                                  "there when it was built")
         raise AttributeError(f"module 'scbf' has no attribute {name!r}")

@@ -539,6 +539,14 @@ def test_the_hand_written_stub_is_right() -> None:
             assert parameters(written[name]) == parameters(made), name
 
 
+def test_a_build_without_the_index_says_so() -> None:
+    assert not _scbf.has_index and "SecondaryIndex" not in scbf.__all__
+    for name in ("SecondaryIndex", "QueryAnswer", "RoutingReport", "WriteReport"):
+        assert not hasattr(_scbf, name)
+        with pytest.raises(AttributeError, match=f"^scbf.{name}: this build has no secondary index, because RocksDB"):
+            getattr(scbf, name)
+
+
 def test_many_answers_leak_nothing() -> None:
     there, _ = twins()
     keys = Array(KEYS[:10])
