@@ -35,8 +35,10 @@ std::string no_filter(const std::string& file, std::string_view first) {
                    "{}: compressed by {}; filters are not decompressed: pipe it through {} -dc",
                    display_name(file), program, program)
              : fmt::format(
-                   "{}: compressed by {}; filters are not decompressed: {} -dc {} | scbf … -",
-                   display_name(file), program, program, in_quotes(file));
+                   "{}: compressed by {}; filters are not decompressed: give - in its place, and "
+                   "pipe "
+                   "into the command what this prints: {} -dc {}",
+                   display_name(file), program, program, in_shell(file));
 }
 
 /// The first bytes of what comes from a pipe. Throws CorruptFile unless it begins as a filter or a
