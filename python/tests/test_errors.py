@@ -194,7 +194,8 @@ def test_ends_while_threads_are_at_work(keys: int) -> None:
 
 def test_children_end_whatever_threads_were_at_work() -> None:
     done = in_process("""
-        import os, sys, threading, numpy as np, scbf
+        import os, sys, threading, warnings, numpy as np, scbf
+        warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12, for a fork of several threads
         some = scbf.Filter(1_000_000, 0.01)
         other, keys = some.copy(), np.arange(100)
         def work():
