@@ -288,14 +288,15 @@ constexpr std::uint64_t kLineBytes = 64;
 std::size_t window_keys(const FilterBase& filter, double keys_per_line, const RunOptions& run) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
   const std::uint64_t room =
-      std::min(run.scratch_bytes > 0 ? run.scratch_bytes : kMost, memory_to_spare() / 8);
+      std::min(run.scratch_bytes > 0 ? run.scratch_bytes / 2 : kMost, memory_to_spare() / 8);
   const double wanted = keys_per_line * static_cast<double>(filter.bytes() / kLineBytes);
   const auto bytes = kIntegerBytes * static_cast<std::uint64_t>(wanted);
   return std::max<std::uint64_t>(std::min(bytes, room), kSmallBlock) / kIntegerBytes;
 }
 
-std::size_t printed_block(const FilterBase& filter, KeyKind kind, const RunOptions& run) {
-  if (kind == KeyKind::u64) return window_keys(filter, kAskedPerLine, run) * kIntegerBytes;
+std::size_t printed_block(const FilterBase& filter, KeyKind kind, double keys_per_line,
+                          const RunOptions& run) {
+  if (kind == KeyKind::u64) return window_keys(filter, keys_per_line, run) * kIntegerBytes;
   return std::clamp<std::size_t>(filter.bytes() / kLineBytes * 5 / 4 * kIntegerBytes, kSmallBlock,
                                  256 * kSmallBlock);
 }

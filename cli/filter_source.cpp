@@ -35,9 +35,8 @@ std::string no_filter(const std::string& file, std::string_view first) {
                    "{}: compressed by {}; filters are not decompressed: pipe it through {} -dc",
                    display_name(file), program, program)
              : fmt::format(
-                   "{}: compressed by {}; filters are not decompressed: give - in its place, and "
-                   "pipe "
-                   "into the command what this prints: {} -dc {}",
+                   "{}: compressed by {}; filters are not decompressed: give - instead, with "
+                   "standard input from {} -dc {}",
                    display_name(file), program, program, in_shell(file));
 }
 

@@ -162,6 +162,12 @@ BatchOptions RunOptions::batch() const {
   return {.threads = resolved_threads(), .scratch_bytes = scratch_bytes};
 }
 
+BatchOptions RunOptions::batch_beside_keys() const {
+  BatchOptions options = batch();
+  options.scratch_bytes /= 2;
+  return options;
+}
+
 void RunOptions::go_through(KeyReader& reader, const char* what,
                             const std::function<void(const KeyBlock&)>& use,
                             const std::function<void()>& finish) const {

@@ -61,6 +61,8 @@ struct RunOptions {
   /// `threads`, or if that is 0, the number of processors that this process may use.
   unsigned resolved_threads() const;
   BatchOptions batch() const;
+  /// The same beside a window of keys, which takes half of --scratch.
+  BatchOptions batch_beside_keys() const;
   /// Calls use(block) for all keys, then finish(), and shows progress, labelled `what`. If
   /// `threads` allows it, a second thread reads ahead.
   void go_through(

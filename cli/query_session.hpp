@@ -117,7 +117,8 @@ struct QuerySession {
  private:
   std::size_t block_bytes(Blocks blocks) const {
     if constexpr (std::is_base_of_v<FilterBase, Asked>) {
-      if (blocks == Blocks::large) return printed_block(asked, format.kind, options.run);
+      if (blocks == Blocks::large)
+        return printed_block(asked, format.kind, kAskedPerLine, options.run);
     }
     return kSmallBlock;
   }

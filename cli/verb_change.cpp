@@ -88,7 +88,7 @@ struct ChangeSession {
         notes(read_notes(filter.metadata())),
         format(agreed_format(o.keys, notes, o.file)),
         reader(o.keys.sources(), format, KeyReader::Pace::bulk,
-               blocks == Blocks::large ? printed_block(filter, format.kind, o.run)
+               blocks == Blocks::large ? printed_block(filter, format.kind, kRemovedPerLine, o.run)
                                        : bulk_block(filter.backend())) {}
 
   /// Calls use(block) for all keys.
@@ -305,7 +305,8 @@ RemoveReport remove_all(ChangeSession<Filter>& session) {
   RemoveReport sum;
   KeyWindow window(window_keys(session.filter, kRemovedPerLine, session.options.run),
                    session.filter.seed(), [&](const KeyBatch& keys) {
-                     sum += session.filter.remove(keys, {}, session.options.run.batch());
+                     sum +=
+                         session.filter.remove(keys, {}, session.options.run.batch_beside_keys());
                    });
   session.options.run.go_through(
       session.reader, "removing", [&](const KeyBlock& block) { window.add(block); },
@@ -319,7 +320,7 @@ RemoveReport remove_all(ChangeSession<Filter>& session, Output& list) {
   std::vector<std::uint8_t> verdicts;
   session.go_through("removing", [&](const KeyBlock& block) {
     verdicts.resize(block.size());
-    sum += session.filter.remove(block.batch(), verdicts, session.options.run.batch());
+    sum += session.filter.remove(block.batch(), verdicts, session.options.run.batch_beside_keys());
     list_keys(list, block, session.format, verdicts, static_cast<std::uint8_t>(Removal::absent));
   });
   return sum;
@@ -405,7 +406,7 @@ int remove(const RemoveOptions& options) {
                     sum.kept == 1 ? "1 key is" : grouped(sum.kept) + " keys are",
                     sum.kept == 1 ? "it is" : "they are", sum.kept == 1 ? "it" : "them"));
   }
-  return sum.removed > 0 || keys == 0 ? kOk : kNothingFound;
+  return sum.removed + sum.kept > 0 || keys == 0 ? kOk : kNothingFound;
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ int query_in(OneFilter filter, const QueryOptions& options) {
   std::vector<std::uint8_t> answers;
   const auto ask = [&](const KeyBatch& keys) {
     answers.resize(keys.size());
-    present += session.asked.contains(keys, answers, options.run.batch()).hits;
+    present += session.asked.contains(keys, answers, options.run.batch_beside_keys()).hits;
   };
   const Stopwatch watch;
   if (print_keys) {
@@ -74,7 +74,7 @@ int count(const QueryOptions& options) {
   std::vector<std::uint8_t> counts;
   const auto ask = [&](const KeyBatch& keys) {
     counts.resize(keys.size());
-    session.asked.count(keys, counts, options.run.batch());
+    session.asked.count(keys, counts, options.run.batch_beside_keys());
     found += keys.size() - static_cast<std::uint64_t>(std::ranges::count(counts, 0));
   };
   const Stopwatch watch;
@@ -126,8 +126,8 @@ Run set_up_count(CommandLine& line) {
   line.footer(
       R"help(Prints key, tab and count in input order. The count is the smallest of the key's counters. It is
 never too low if no key was removed that had not been inserted. It is too high if other keys share all
-counters of the key. 15 means 15 or more or, in layout ranked, unknown: so count the keys of blocks that are
-full. The exit code is 0 even if every count is 0.
+counters of the key. 15 means 15 or more. In layout ranked it may also mean unknown: every key of a block that
+is too full counts 15. The exit code is 0 even if every count is 0.
 
 Examples:
   scbf count words.scbf candidates.txt

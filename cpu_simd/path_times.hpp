@@ -115,8 +115,9 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
     return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - began)
         .count();
   };
-  // Of the later half, the median counts: the first keys may pay for memory that was never touched
-  // before, or bring the filter to a cache, and of many samples the fastest was lucky.
+  // Of the later half, or of the last 64, the median counts: the first keys may pay for memory that
+  // was never touched before, or bring the filter to a cache, and of many samples the fastest was
+  // lucky.
   const auto run_samples = [&] {
     Choice direct = choice;
     direct.way = Way::direct;

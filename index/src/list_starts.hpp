@@ -95,7 +95,7 @@ class LostPostings {
       if (count.lost > 0 && count.list == list) return found(count, lost);
       if (count.lost < least->lost) least = &count;
     }
-    // What this list and all others have lost, they lose alike.
+    // No count is free: lower all of them by the smallest, or by this loss.
     const std::uint64_t alike = std::min(least->lost, lost);
     for (Count& count : counts_) count.lost -= alike;
     if (lost == alike) return false;

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, Union
+from typing import Any, Literal, Protocol, TypeAlias, Union
 
 import numpy
 
-if TYPE_CHECKING:
-    from scbf._scbf import Hashes
+from scbf._scbf import Hashes
 
 
 class ArrowArray(Protocol):
@@ -34,7 +33,7 @@ class Array(Protocol):
 Key: TypeAlias = int | str | bytes | numpy.integer[Any]
 #: A column of keys.
 KeyColumn: TypeAlias = Union[
-    numpy.ndarray[Any, Any], ArrowArray, ArrowStream, Array, memoryview, Iterable[Key | None], "Hashes"
+    numpy.ndarray[Any, Any], ArrowArray, ArrowStream, Array, memoryview, Iterable[Key | None], Hashes
 ]
 #: What batch calls take.
 Keys: TypeAlias = Key | KeyColumn

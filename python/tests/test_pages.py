@@ -54,11 +54,17 @@ def test_readme() -> None:
     assert frame["customer"].to_list() == [150_000]
 
 
-def test_the_page_on_python() -> None:
+def test_the_page_on_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pa = pytest.importorskip("pyarrow")
     pl = pytest.importorskip("polars")
     import pyarrow.compute
+    import pyarrow.parquet
 
+    monkeypatch.chdir(tmp_path)
+    packages = [{"package": name, "section": section, "depends": depends}
+                for name, section, depends in (("bash", "shells", "libc6,debianutils"), ("zsh", "shells", "libc6"),
+                                               ("libc6", "libs", ""))]
+    pyarrow.parquet.write_table(pa.Table.from_pylist(packages), "packages.parquet")
     cities = {"city": ["Bern", "Jena", None], "street": ["Aare", "Saale", "Isar"]}
     fetched: list[list[int]] = []
     names = {
@@ -69,6 +75,7 @@ def test_the_page_on_python() -> None:
         "reader": pa.RecordBatchReader.from_batches(
             pa.schema({"customer": pa.int64()}), [pa.record_batch({"customer": [5, 6]}),
                                                   pa.record_batch({"customer": [7, None]})]),
+        "sections": ["shells", "libs", "none"],
         "fetch": lambda links: fetched.append(links.tolist()),
     }
     values, compared = run_page("docs/python.md", names)
@@ -78,6 +85,9 @@ def test_the_page_on_python() -> None:
     assert joined.to_pylist() == ["Bern\x1fAare", "Jena\x1fSaale", None]
     assert any(isinstance(value, pl.DataFrame) and value["city"].to_list() == joined.to_pylist() for value in values)
     assert fetched == [[2_000_000, 2_000_001], [2_000_002]]
+    assert names["row"] == packages[2]  # the last that both loops saw
+    with scbf.SecondaryIndex.open("packages.backup", read_only=True) as backup:
+        assert backup.query({"section": "shells", "depends": "libc6"}).rows == packages[:2]
 
 
 def test_a_wrong_comment_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

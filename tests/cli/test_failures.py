@@ -358,8 +358,7 @@ class Damage(CommandTest):
                           ["verify", "f.scbf.gz"], ["find", "f.scbf.gz", "k"], ["merge", "f.scbf", "f.scbf.gz"],
                           ["apply", "f.scbf.gz", "f.scbf"], ["project", "f.scbf.gz", "-o", "x"]):
             self.refused(*arguments, code=CORRUPT,
-                         mentions=["'f.scbf.gz': " + said + "give - in its place, and pipe into the command what "
-                                   "this prints: gzip -dc 'f.scbf.gz'"])
+                         mentions=["'f.scbf.gz': " + said + "give - instead, with standard input from gzip -dc 'f.scbf.gz'"])
         for arguments in (["query", "-", "k"], ["info", "-"], ["find", "-", "k"]):
             self.refused(*arguments, stdin=self.read("f.scbf.gz"), code=CORRUPT,
                          mentions=["standard input: " + said + "pipe it through gzip -dc"])

@@ -71,6 +71,24 @@ class Ranked(CommandTest):
         self.write("keys", self.mixed)
         self.assertEqual(self.scbf("query", "reader.scbf", "keys"), self.scbf("query", "f.scbf", "keys"))
 
+    def test_keys_that_full_blocks_keep(self):
+        self.scbf("insert", "f.scbf", "-o", "full.scbf", "--max-fpr", "100%", stdin=lines(words(20_000, "more")))
+
+        def remove(keys):
+            out = self.scbf("remove", "full.scbf", "-o", "less.scbf", stdin=lines(keys))
+            return out.decode() + self.err
+
+        report = json.loads(self.scbf("remove", "full.scbf", "-o", "less.scbf", "--json", stdin=lines(self.keys)))
+        kept = report["kept"]
+        self.assertGreater(kept, 1000)
+        self.assertEqual((report["removed"] + kept, report["absent"]), (len(self.keys), 0))
+        self.assertGreaterEqual(len(self.scbf("query", "less.scbf", stdin=lines(self.keys)).splitlines()), kept)
+        said = remove(self.keys)
+        self.assertIn(f", kept {kept:,}", said)
+        self.assertIn(f"{kept:,} keys are in blocks that were too full", said)
+        # A key of which nothing is known any more is not absent.
+        self.assertTrue(any("1 key is in blocks that were too full" in remove([key]) for key in self.keys[:40]))
+
     def test_change_and_combine(self):
         self.build("g.scbf", self.keys, "--layout", "ranked")
         self.scbf("remove", "g.scbf", stdin=lines(self.keys[:500]))

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file that is saved in one pass, by one thread or several, has the bytes that a stream gets, and
 // what is said of the filter then is what its statistics say.
+#include <atomic>
+#include <cerrno>
+#include <iterator>
+
 #include "files/file_io.hpp"
 #include "files/file_test_support.hpp"
 #include "files/save_filter.hpp"
@@ -90,6 +94,47 @@ TEST(Saving, CompressedFilesToo) {
              [&](const OutputFile& file) { summary = write_and_summarise(filter, options, file); });
   EXPECT_EQ(read_bytes(path), to_bytes(filter, options));
   expect_equal(summary, filter.statistics());
+}
+
+/// A disk that is full from the n-th piece on, whichever thread writes it.
+class FullDisk : public FileSystemCalls {
+ public:
+  explicit FullDisk(int pieces) : left_(pieces) {}
+  ssize_t pwrite(int fd, const void* buffer, std::size_t bytes, off_t offset) override {
+    if (left_-- > 0) return FileSystemCalls::pwrite(fd, buffer, bytes, offset);
+    errno = ENOSPC;
+    return -1;
+  }
+
+ private:
+  std::atomic<int> left_;
+};
+
+TEST(Saving, AWriteThatFailsInAnyThreadLeavesTheOldFile) {
+  const Filter filter = sample(Geometry::split_block(1, 400'000), 100'000);  // 25 chunks
+  const ThreadExecutor executor(3);
+  for (const int pieces : {0, 1, 13, 24, 25}) {
+    const TemporaryFolder folder;
+    const fs::path path = folder / "filter.scbf";
+    const Filter old = sample(Geometry::split_block(1, 10));
+    old.save(path);
+    FullDisk disk(pieces);
+    const std::size_t runs_before = executor.parallel_runs;
+    const auto save = [&] {
+      write_file(
+          path,
+          [&](const OutputFile& file) {
+            write_and_summarise(filter, {.threads = 3, .executor = &executor}, file);
+          },
+          disk);
+    };
+    EXPECT_THROW_WITH(save(), IoError, "No space left on device");
+    EXPECT_GT(executor.parallel_runs, runs_before);
+    EXPECT_TRUE(Filter::load(path) == old);
+    EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), fs::directory_iterator()),
+              1)
+        << "a temporary file is left";
+  }
 }
 
 TEST(Saving, TheFirstFaultIsToldWhoeverFindsIt) {

@@ -294,6 +294,15 @@ TEST(Queues, AreReadFromTheirFrontByAnotherProcess) {
       [](SecondaryIndex& index, const std::vector<Row>& all) {
         for (const Row& row : all) index.put(row);
       },
+      [&](SecondaryIndex& index, const std::vector<Row>& all) {  // a worker, who asks for the next
+        for (std::size_t first = 0; first < all.size(); first += 100) {
+          ASSERT_EQ(index.query({.all_of = {{"city", "pending"}}, .limit = 100}).rows.front().key,
+                    all[first].key);
+          const auto end = std::min(all.size(), first + 100);
+          index.put(std::vector<Row>(all.begin() + static_cast<std::ptrdiff_t>(first),
+                                     all.begin() + static_cast<std::ptrdiff_t>(end)));
+        }
+      },
   };
   for (const auto& finish : ways) {
     SCOPED_TRACE(&finish - ways);

@@ -189,6 +189,7 @@ TEST(RankedMaths, StuckProbabilitiesOfTheTable) {
     const Geometry g = scbf::geometry_for(Layout::ranked, static_cast<std::uint64_t>(n), 0.01);
     EXPECT_NEAR(scbf::stuck_probability(g, n) / probability, 1, 0.06) << n;
   }
+  EXPECT_EQ(scbf::stuck_probability(scbf::geometry_for(Layout::ranked, 1'000'000'000, 0.01), 1), 0);
   const Geometry some = Geometry::ranked(82, 1000, 10);
   EXPECT_EQ(scbf::stuck_probability(some, 0), 0);
   EXPECT_EQ(scbf::stuck_probability(some, INFINITY), 1);

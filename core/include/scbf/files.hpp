@@ -29,7 +29,7 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 /// Fills the span from its beginning and returns how many bytes it wrote; 0 means the end.
 using ByteSource = std::function<std::size_t(std::span<std::byte>)>;
 
-/// What a file or stream holds, as far as whoever met it needed to know.
+/// What a file or stream holds. `filter` where the reader did not look whether it has bits.
 enum class FileKind : std::uint8_t {
   filter,          ///< of counters or of bits: for a Filter or a BloomFilter
   filter_of_bits,  ///< for a BloomFilter
@@ -62,8 +62,8 @@ struct SaveOptions {
   /// is shortest. A young filter becomes much smaller, one at half fill does not (docs/readers.md,
   /// with the cost). Such a file can be loaded but not mapped.
   bool compress = false;
-  /// Threads that compute checksums of a payload that is not packed, and where they come from, as
-  /// in BatchOptions. The bytes do not depend on them.
+  /// Threads that check the counters and, unless they are packed, write them to the file; and where
+  /// they come from, as in BatchOptions. The bytes do not depend on them.
   unsigned threads = 0;
   const Executor* executor = nullptr;
 };

@@ -47,12 +47,14 @@ class Filter : public FilterBase {
 
   /// Removes keys one after another in batch order. A stage claims a key if the key's k counters in
   /// it are all non-zero at the key's turn. If one stage claims the key, each of these counters is
-  /// lowered by 1 (a 15 stays). If no stage does, nothing is changed. If several do, nothing is
-  /// changed either: one of them may claim it by a false positive, and removing the key there would
-  /// damage other keys. verdicts[i] is a Removal; null keys are `absent`. `verdicts` may be empty;
-  /// otherwise InvalidArgument is thrown unless verdicts.size() == keys.size(). Cost: that of
-  /// contains and insert; a filter of several stages uses one thread for it. Throws RemovalStopped
-  /// if a device runs out of memory in the middle of the batch.
+  /// lowered by 1 (a 15 stays), unless they are in a stuck block of `ranked`, which keeps the key.
+  /// If no stage does, nothing is changed. If several do, nothing is changed either: one of them
+  /// may claim it by a false positive, and removing the key there would damage other keys.
+  /// verdicts[i] is a Removal; null keys are `absent`. `verdicts` may be empty; otherwise
+  /// InvalidArgument is thrown unless verdicts.size() == keys.size(). Cost: that of contains and
+  /// insert, and once more of contains where blocks are stuck; a filter of several stages uses one
+  /// thread for it. Throws RemovalStopped if a device runs out of memory in the middle of the
+  /// batch.
   ///
   /// With options.most_absent = a, all or nothing: if more than a keys would be absent, nothing is
   /// changed and KeysAbsent is thrown; `verdicts` then says what would have become of each key, for

@@ -218,7 +218,8 @@ class FilterBase {
   /// Throws IoError: the old file is still there, unless the error says that the new one
   /// is in place and only the directory could not be synced. Throws CorruptFile if the filter was
   /// mapped and its file then overwritten, so that its words cannot be those of a filter. Cost: one
-  /// pass over the counters; two into a pipe, or with options.compress.
+  /// pass over the counters; two into a pipe, with options.compress, or by several threads in
+  /// `ranked`.
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// The same bytes as save, to any sink. Cost: two passes over the counters.
   void write(const ByteSink& sink, const SaveOptions& options = {}) const;

@@ -69,7 +69,8 @@ using UseChunk = std::function<void(std::uint64_t, std::span<const std::uint64_t
 
 /// Checks the words of a stage and completes its header: saturated counters, and checksums where
 /// the payload is plain. Calls use(number, chunk), if there is any, for each chunk, from several
-/// threads. Cost: one pass over the counters.
+/// threads. Cost: one pass over the counters; with several threads a second one over those of
+/// `ranked`, by one thread.
 void check_payload(const Stage& stage, const SaveOptions& options, Header& header,
                    const UseChunk& use) {
   const Geometry& geometry = stage.geometry();

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "kit/counted.hpp"
 #include "kit/cut_short.hpp"
 #include "kit/error_text.hpp"
+#include "kit/executor.hpp"
 #include "kit/hash_keys.hpp"
 #include "kit/piece_room.hpp"
 #include "kit/ranked_check.hpp"
@@ -154,19 +157,44 @@ std::uint64_t met_stuck(std::span<const Stage> stages) noexcept {
 /// neither loses nor gains positions in a removal, so the stage that keeps a key has claimed it at
 /// its turn, alone.
 void find_kept(std::span<const Stage> stages, const KeyBatch& keys, std::uint8_t* verdicts,
-               RemoveCounts& counts, std::span<RemovalChange> changes) noexcept {
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (verdicts[i] != static_cast<std::uint8_t>(Removal::removed)) continue;
-    std::uint64_t hash = 0;
-    hash_keys(keys, i, 1, stages[0].seed, plain_hash_u64, &hash);
-    const auto keeper =
-        std::ranges::find_if(stages, [&](const Stage& stage) { return stage.keeps(hash); });
-    if (keeper == stages.end()) continue;
-    verdicts[i] = static_cast<std::uint8_t>(Removal::kept);
-    --changes[static_cast<std::size_t>(keeper - stages.begin())].keys;
-    --counts.removed;
-    ++counts.kept;
-  }
+               RemoveCounts& counts, std::span<RemovalChange> changes,
+               const BatchOptions& options) noexcept {
+  constexpr std::size_t kTogether = 64, kTask = 256 * kTogether;
+  std::mutex mutex;
+  const auto find_some = [&](std::size_t first, std::size_t end) {
+    std::array<std::size_t, kTogether> removed;
+    std::array<std::uint64_t, kTogether> hashes;
+    std::size_t n = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      if (verdicts[i] != static_cast<std::uint8_t>(Removal::removed)) continue;
+      hash_keys(keys, i, 1, stages[0].seed, plain_hash_u64, &hashes[n]);
+      removed[n++] = i;
+    }
+    for (const Stage& stage : stages) {
+      if (!has_ranked_counts(stage.geometry())) continue;
+      for (std::size_t i = 0; i < n; ++i) {
+        __builtin_prefetch(ranked_line(std::as_const(*stage.store).words(),
+                                       detail::ranked_place(stage.geometry(), hashes[i])));
+      }
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto keeper =
+          std::ranges::find_if(stages, [&](const Stage& stage) { return stage.keeps(hashes[i]); });
+      if (keeper == stages.end()) continue;
+      verdicts[removed[i]] = static_cast<std::uint8_t>(Removal::kept);
+      const std::scoped_lock lock(mutex);
+      --changes[static_cast<std::size_t>(keeper - stages.begin())].keys;
+      --counts.removed;
+      ++counts.kept;
+    }
+  };
+  run_tasks(options, thread_count(options), (keys.size() + kTask - 1) / kTask,
+            [&](std::size_t task) {
+              const std::size_t end = std::min(keys.size(), (task + 1) * kTask);
+              for (std::size_t first = task * kTask; first < end; first += kTogether) {
+                find_some(first, std::min(end, first + kTogether));
+              }
+            });
 }
 
 }  // namespace
@@ -203,7 +231,9 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
       const std::uint64_t met_before = met_stuck(stages);
       try {
         RemoveCounts counts = backend.remove(views, some, out, changes, options);
-        if (met_stuck(stages) != met_before) find_kept(stages, some, out, counts, changes);
+        if (met_stuck(stages) != met_before) {
+          find_kept(stages, some, out, counts, changes, options);
+        }
         book(counts, changes, some.size());
       } catch (const CutShort& cut) {
         book(cut.removed, changes, cut.keys);

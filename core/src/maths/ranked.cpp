@@ -152,6 +152,7 @@ double stuck_probability(const Geometry& geometry, double n, double turnovers) {
     const auto all = static_cast<std::uint32_t>(geometry.spill_slots());
     return -std::expm1(std::log1p(-poisson_tail(mean, all + 1)) - spilling * poisson_at(mean, all));
   }
+  if (mean == 0) return 0;  // as good as none spills
   const double turned_away = share_turned_away(mean / static_cast<double>(geometry.spill_homes()),
                                                static_cast<double>(geometry.spill_reach()));
   return -std::expm1(-(mean + spilling) * turned_away);

@@ -10,7 +10,7 @@ from typing import cast
 
 from pyspark.sql import Column, DataFrame
 
-from scbf import BloomFilter, Filter, Geometry
+from scbf import BloomFilter, Filter, Geometry, verify_file
 from scbf.errors import Incompatible, InvalidArgument, OverfullWarning, ReadOnly
 from scbf.spark.arguments import check_filter, check_fpr
 from scbf.spark.build import check_rate
@@ -139,6 +139,7 @@ def _set_aside(filter: Filter, folder: Path) -> Filter:
     """The same filter, mapped from a file: the system may take its memory while another filter is built."""
     path = folder / "departure.scbf"
     filter.save(path)
+    verify_file(path)  # mapping it verifies its header only
     return Filter.map(path)
 
 

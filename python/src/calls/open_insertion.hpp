@@ -23,7 +23,7 @@ class OpenInsertion final : public Unfinished {
   OpenInsertion(FilterBase& filter, const BatchOptions& options)
       : filter_(filter), options_(options) {}
 
-  // In a Turn only, or if no other thread has it.
+  // Call these within a Turn, or while no other thread can reach the object.
 
   /// So many keys are about to come.
   void expect(std::size_t keys) noexcept { expected_ += keys; }

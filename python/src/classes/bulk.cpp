@@ -25,11 +25,11 @@ the cache takes them as fast as one large column. Counters and answers are those
 <scbf.InsertReport: 1000000 inserted, 0 nulls>
 
 The filter can be used at any time, by any thread. Whatever is done with it then adds the accepted keys first, so it
-sees all of them; but each such use costs a pass over the filter. So do not ask it after each batch. (Only arrays and
-memoryviews of the counters that exist already may lack keys until finish().)
+sees all of them; but each such use costs a pass over the filter. So do not ask it after each batch. (An array or
+memoryview of the counters that was made earlier may lack the waiting keys until finish().)
 
 No accepted key is lost: not after an exception in the block or in insert(), and not if finish() is never called. Until
-the insertion is finished, it holds temporary memory: at most half as much as the filter, and at most 1 GiB.)")
+the insertion is finished, it holds temporary memory: half as much as the filter, but at least 1 MiB and at most 1 GiB.)")
       .def(
           "insert",
           [](Bulk& self, nb::object keys, nb::object progress) {

@@ -34,7 +34,7 @@ class BulkOf final : public Bulk {
         self_(nb::cast<Held<F>&>(filter_)),
         insertion_(std::make_shared<OpenInsertion>(self_.value, options)) {
     const Passage inside(self_.gate, Passage::To::change);
-    BulkInserter(self_.value, options);  // it would be refused later
+    BulkInserter(self_.value, options);  // refuses a mapped filter here, not at the first insert
   }
   BulkOf(const BulkOf&) = delete;
   BulkOf& operator=(const BulkOf&) = delete;

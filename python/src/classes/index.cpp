@@ -190,7 +190,9 @@ nb::object get(const Self& self, nb::handle keys) {
     const std::string key = encoded(keys, "a key");
     return dict_or_none(outside(self, [&](const SecondaryIndex& index) { return index.get(key); }));
   }
-  if (!nb::hasattr(keys, "__iter__")) encoded(keys, "a key");  // says what it must be
+  const bool is_column = nb::hasattr(keys, "__iter__") || nb::hasattr(keys, "__arrow_c_array__") ||
+                         nb::hasattr(keys, "__arrow_c_stream__");
+  if (!is_column) encoded(keys, "a key");  // says what it must be
   const std::vector<std::string> asked = texts_of(keys, "a key");
   nb::list rows;
   constexpr std::size_t kTogether = 4096;

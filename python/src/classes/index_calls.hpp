@@ -61,7 +61,7 @@ inline std::vector<Column> columns_of(const nb::object& columns, const char* wha
     throw InvalidArgument(fmt::format("{}: must be a list of columns, not one text", what));
   }
   std::vector<Column> all;
-  const bool has_separators = nb::isinstance<nb::dict>(columns);
+  const bool has_separators = nb::hasattr(columns, "items");
   for (nb::handle item : columns) {
     all.push_back({.name = encoded(item, what), .indexed = true});
     if (has_separators && !nb::object(columns[item]).is_none()) {

@@ -33,6 +33,9 @@ Hashes::Hashes(nb::handle object) {
   const bool is_uint64 = view.itemsize == 8 && (format == "L" || format == "Q");
   if (!is_uint64) refuse(fmt::format("items of format '{}'", format).c_str());
   if (view.ndim != 1) refuse(fmt::format("{} dimensions", view.ndim).c_str());
+  if (reinterpret_cast<std::uintptr_t>(buffer_->data()) % alignof(std::uint64_t) != 0) {
+    refuse("at an address that is no multiple of 8");
+  }
   values_ = {reinterpret_cast<const std::uint64_t*>(buffer_->data()),
              static_cast<std::size_t>(view.len) / 8};
 }
