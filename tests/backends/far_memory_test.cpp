@@ -441,13 +441,16 @@ TEST_F(FarMemory, AFailedSaveLeavesTheOldFile) {
   far.save(folder / "f");
   const Bytes before = scbf::test::read_bytes(folder / "f");
   far.insert(std::uint64_t{3});
-  for (const std::uint64_t copies : {0u, 2u, 3u, 5u}) {  // in the first pass or in the second
+  const auto fails = [&](std::uint64_t copies, const scbf::SaveOptions& how) {
     far_log().copies_left = copies;
-    EXPECT_THROW(far.save(folder / "f"), FarError);
+    EXPECT_THROW(far.save(folder / "f", how), FarError);
     far_log().heal();
     EXPECT_TRUE(scbf::test::read_bytes(folder / "f") == before);
     EXPECT_EQ(folder.entries(), 1u);
-  }
+  };
+  for (const std::uint64_t copies : {0u, 1u, 2u}) fails(copies, {});
+  // In the first pass or in the second.
+  for (const std::uint64_t copies : {0u, 2u, 3u, 5u}) fails(copies, {.compress = true});
 }
 
 TEST_F(FarMemory, AMappedFilterStaysMappedOnTheHostAndIsAnOrdinaryOneElsewhere) {

@@ -45,7 +45,7 @@ class Bits(CommandTest):
     def test_bits_cannot_be_counted_or_changed(self):
         self.scbf("project", "f.scbf", "-o", "b.scbf")
         before = self.read("b.scbf")
-        for verb, said in (("remove", "no key can be removed"), ("count", "which does not count")):
+        for verb, said in (("remove", "no key can be removed"), ("count", "without counters")):
             self.refused(verb, "b.scbf", stdin=b"word-1\n", code=CORRUPT,
                          mentions=["a filter of bits", said])
         self.refused("subtract", "b.scbf", "f.scbf", code=CORRUPT,
