@@ -11,6 +11,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
+import scbf
 from pages import run_block, run_page, ROOT
 
 
@@ -54,13 +55,12 @@ def test_readme() -> None:
     assert frame["customer"].to_list() == [150_000]
 
 
-def test_the_page_on_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_on_python() -> None:
     pa = pytest.importorskip("pyarrow")
     pl = pytest.importorskip("polars")
     import pyarrow.compute
     import pyarrow.parquet
 
-    monkeypatch.chdir(tmp_path)
     packages = [{"package": name, "section": section, "depends": depends}
                 for name, section, depends in (("bash", "shells", "libc6,debianutils"), ("zsh", "shells", "libc6"),
                                                ("libc6", "libs", ""))]
