@@ -98,7 +98,7 @@ def make_root(root: Path, environment: Path) -> list[str]:
 def way_into(root: Path) -> list[str] | None:
     """The beginning of a command line that runs a program in another root, with a /proc; None if this user may not."""
     # The loader needs /proc for $ORIGIN, by which a program finds libraries beside itself.
-    mount = ["unshare", *(["--map-root-user"] if os.getuid() else []), "--pid", "--fork", f"--mount-proc={root}/proc"]
+    mount = ["unshare", *(["--map-root-user"] if os.getuid() else []), "--pid", "--fork", "--kill-child", f"--mount-proc={root}/proc"]
     (root / "proc").mkdir(parents=True)
     try:
         tried = subprocess.run([*mount, "chroot", "/", "true"], capture_output=True, env=ENVIRONMENT, check=False)
@@ -113,7 +113,8 @@ def main() -> None:
     environment, root = folder / "env", folder / "root"
     install(wheel, environment, folder)
     python = environment / "bin/python"
-    shutil.rmtree(root, ignore_errors=True)
+    if root.exists():
+        shutil.rmtree(root)  # says so if another user made it
     inside = way_into(root)
     if inside is None:
         print(f"the wheel alone: not tried in a root without libraries, because user {os.getuid()} may not `unshare` "

@@ -107,7 +107,7 @@ void take_turn(Gate& gate, Passage::To purpose, const Unfinished* own) {
     lock_to_read(gate);
     if (!has_unfinished(gate, own)) return;
     gate.mutex.unlock_shared();
-    lock_to_change(gate);  // no reader is inside, so this waits for none
+    lock_to_change(gate);  // waits for readers that have come meanwhile
     if (has_unfinished(gate, own)) finish_unfinished(gate);
     gate.mutex.unlock();
   }
