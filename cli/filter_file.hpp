@@ -46,7 +46,8 @@ KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const 
 /// which takes each as a batch.
 std::size_t bulk_block(const Backend& backend);
 /// How many keys for each cache line of a filter are worked on together, so that a pass over it
-/// pays. A removal gains nothing by more, and fresh memory for them is slow.
+/// pays. A removal gains nothing by more, and fresh memory for them is slow. Tried on one machine
+/// only, an Emerald Rapids.
 inline constexpr double kAskedPerLine = 4, kRemovedPerLine = 1.25;
 /// So many keys for this filter, at least 1 MiB of them, but not more than half of --scratch has
 /// room for at 8 bytes each (default: 1 GiB), or an eighth of the memory that is free. The library

@@ -57,19 +57,6 @@ std::vector<Bank> samples() {
   return all;
 }
 
-/// What is said of a file that is not of this class.
-template <class Class>
-std::pair<FileKind, std::string> refusal(const fs::path& path) {
-  try {
-    Class::load(path);
-  } catch (const WrongKind& error) {
-    EXPECT_TRUE(std::string_view(error.what()).starts_with(std::string(error.finding()) + ": "));
-    return {error.found(), std::string(error.finding())};
-  }
-  ADD_FAILURE() << "loaded, or not of a wrong kind: " << path;
-  return {};
-}
-
 std::vector<std::vector<std::uint32_t>> answers_of(const Bank& bank) {
   MemberLists lists;
   bank.find(scbf_test::random_keys(2000, 5), lists);
@@ -267,38 +254,6 @@ TEST(BankFile, OtherKindsAreNamed) {
   EXPECT_THROW(Bank::load(folder / "missing"), IoError);
   EXPECT_THROW(read_any_file_info(folder / "missing"), IoError);
   EXPECT_THROW(verify_any_file(folder / "."), IoError);
-}
-
-TEST(BankFile, AnErrorSaysWhichKindAFileIs) {
-  const TemporaryFolder folder;
-  const fs::path path = folder / "f.scbf";
-  const auto are = [&](FileKind kind, const std::string& what) {
-    return std::pair(kind, "'" + path.string() + "': " + what);
-  };
-  sample_bank(Growth::tightening(40, 0.05)).save(path);
-  EXPECT_EQ(refusal<Filter>(path), are(FileKind::bank, "a bank of filters, and no filter"));
-  EXPECT_EQ(refusal<Delta>(path), are(FileKind::bank, "a bank of filters, and no filter"));
-  BloomBank(sample_bank(Growth::tightening(40, 0.05))).save(path);
-  EXPECT_EQ(refusal<Filter>(path), are(FileKind::bank_of_bits, "a bank of bits, and no filter"));
-  EXPECT_EQ(refusal<Bank>(path), are(FileKind::bank_of_bits, "a bank of bits, without counters"));
-  Filter filter = sample(Geometry::split_block(1, 20));
-  filter.save(path);
-  EXPECT_EQ(refusal<Bank>(path), are(FileKind::filter, "a filter, and no bank"));
-  EXPECT_EQ(refusal<BloomBank>(path), are(FileKind::filter, "a filter, and no bank"));
-  EXPECT_EQ(refusal<Delta>(path), are(FileKind::filter, "a filter of counters, and no delta"));
-  BloomFilter bits(filter);
-  bits.save(path);
-  EXPECT_EQ(refusal<Filter>(path),
-            are(FileKind::filter_of_bits, "a filter of bits, without counters"));
-  EXPECT_EQ(refusal<Delta>(path),
-            are(FileKind::filter_of_bits, "a filter of bits without an epoch, and no delta"));
-  bits.advance(filter);
-  filter.insert("one more");
-  bits.advance(filter).save(path);
-  EXPECT_EQ(refusal<Filter>(path),
-            are(FileKind::delta, "a delta, from epoch 1 to 2, and no filter"));
-  EXPECT_EQ(refusal<BloomFilter>(path),
-            are(FileKind::delta, "a delta, from epoch 1 to 2, and no filter"));
 }
 
 /// Every way of reading refuses these bytes as damaged.
