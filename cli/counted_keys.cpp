@@ -110,12 +110,13 @@ CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat
   have_hashes_ = true;
   KeyReader reader(inputs, format);
   const auto keep = [&](const KeyBatch& keys) {
-    if (hashes_.empty() || hashes_.back().size() + keys.size() > kPart) {
+    if (hashes_.empty() || hashes_.back().size + keys.size() > kPart) {
       if ((hashes_.size() + 1) * kPart * sizeof(std::uint64_t) > most_bytes) return false;
-      hashes_.emplace_back().reserve(kPart);  // a block has fewer keys
+      hashes_.push_back({fresh_words(kPart)});  // a block has fewer keys
     }
-    const std::vector<std::uint64_t> more = keys.hashes(seed);
-    hashes_.back().insert(hashes_.back().end(), more.begin(), more.end());
+    Hashes& last = hashes_.back();
+    keys.hashes(seed, {last.words.get() + last.size, keys.size()});
+    last.size += keys.size();
     return true;
   };
   run.go_through(reader, "counting", [&](const KeyBlock& block) {
@@ -127,18 +128,28 @@ CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat
     }
   });
   totals_ = reader.totals();
-  // Otherwise each of many small inputs would keep room for a million hashes.
-  if (!hashes_.empty()) hashes_.back().shrink_to_fit();
+  // Otherwise each of many small inputs would keep a huge page.
+  if (!hashes_.empty()) hashes_.back().shrink();
+}
+
+void CountedKeys::Hashes::shrink() noexcept {
+  try {
+    FreshWords fitting = fresh_words(size);
+    std::copy_n(words.get(), size, fitting.get());
+    words = std::move(fitting);
+  } catch (const std::bad_alloc&) {
+    // The room stays.
+  }
 }
 
 void CountedKeys::take_hashes(const std::function<void(const KeyBatch&, std::uint64_t)>& use) {
   std::uint64_t used = 0;
-  for (std::vector<std::uint64_t>& part : hashes_) {
-    const std::vector<std::uint64_t> now = std::exchange(part, {});  // freed when it is used
-    used += now.size();
-    use(KeyBatch::from_hashes(now), used);
+  for (Hashes& part : hashes_) {
+    const Hashes now = std::exchange(part, {});  // freed when it is used
+    used += now.size;
+    use(KeyBatch::from_hashes({now.words.get(), now.size}), used);
   }
-  hashes_ = {};
+  hashes_.clear();
 }
 
 KeyTotals insert_keys(FilterBase& filter, const std::vector<std::string>& inputs, KeyFormat format,

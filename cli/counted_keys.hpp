@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "fresh_words.hpp"
 #include "key_reader.hpp"
 #include "options.hpp"
 #include "scbf/filter_base.hpp"
@@ -36,7 +37,7 @@ class CountedKeys {
   /// Frees the hashes; the inputs must then be read again.
   void forget_hashes() noexcept {
     have_hashes_ = false;
-    hashes_ = {};
+    hashes_.clear();
   }
   /// What was read.
   const KeyTotals& totals() const noexcept { return totals_; }
@@ -44,9 +45,16 @@ class CountedKeys {
   void take_hashes(const std::function<void(const KeyBatch&, std::uint64_t)>& use);
 
  private:
+  struct Hashes {
+    FreshWords words;
+    std::size_t size = 0;
+    /// Frees the room that is not used, if there is memory to move the hashes.
+    void shrink() noexcept;
+  };
+
   KeyTotals totals_;
   bool were_read_ = false, have_hashes_ = false;
-  std::vector<std::vector<std::uint64_t>> hashes_;
+  std::vector<Hashes> hashes_;
 };
 
 /// Inserts all keys of the inputs into a new filter: the hashes of `counted` if it has them, else

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "line_ends.hpp"
 #include "output.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
@@ -26,6 +28,8 @@ static_assert(std::endian::native == std::endian::little, "u64 keys are read in 
 namespace {
 
 constexpr std::size_t kStepBytes = std::size_t{256} << 10;
+/// Bytes whose line ends are looked for at a time.
+constexpr std::size_t kSearched = std::size_t{4} << 10;
 constexpr std::size_t kMaxLines = std::size_t{4} << 20;
 constexpr std::size_t kMaxLineBytes = std::size_t{1} << 30;
 constexpr std::size_t kWord = sizeof(std::uint64_t);
@@ -370,7 +374,6 @@ void KeyReader::fill_lines(KeyBlock& block) {
   std::size_t end = cut_off_.size();  // end of the bytes read and split so far
   cut_off_.clear();
   const bool chomp = format_.chomp_cr;
-  const char line_end = format_.end;
   const auto add = [&](std::size_t stop) {
     if (chomp && stop > line && data[stop - 1] == '\r') --stop;
     if (stop > line) {
@@ -414,14 +417,15 @@ void KeyReader::fill_lines(KeyBlock& block) {
     }
     if (input_bytes_ < kZeroCheck) check_for_zeros({data + end, n});
     input_bytes_ += n;
-    const char* at = data + end;
-    end += n;
-    while (const void* found =
-               std::memchr(at, line_end, static_cast<std::size_t>(data + end - at))) {
-      const char* newline = static_cast<const char*>(found);
-      add(static_cast<std::size_t>(newline - data));
-      at = newline + 1;
-      line = static_cast<std::size_t>(at - data);
+    for (const std::size_t stop = end + n; end < stop;) {
+      const std::size_t searched = std::min(kSearched, stop - end);
+      std::array<std::uint32_t, kSearched + kLineEndsBeyond> ends;
+      const std::size_t found = line_ends({data + end, searched}, format_.end, ends.data());
+      for (std::size_t i = 0; i < found; ++i) {
+        add(end + ends[i]);
+        line = end + ends[i] + 1;
+      }
+      end += searched;
     }
   }
   cut_off_.assign(data + line, end - line);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends of lines, on every kind of vectors that this machine has, against a search byte by byte.
+#include "line_ends.hpp"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace scbf::cli {
+namespace {
+
+using Ends = std::vector<std::uint32_t>;
+
+Ends one_by_one(std::string_view bytes, char end) {
+  Ends ends;
+  for (std::uint32_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == end) ends.push_back(i);
+  }
+  return ends;
+}
+
+/// What line_ends finds; it must leave alone what lies behind the room that it may use.
+Ends found(std::string_view bytes, char end) {
+  constexpr std::uint32_t kUntouched = 0xDEAD'BEEF;
+  Ends out(bytes.size() + kLineEndsBeyond + 1, kUntouched);
+  const std::size_t count = line_ends(bytes, end, out.data());
+  EXPECT_EQ(out.back(), kUntouched);
+  out.resize(count);
+  return out;
+}
+
+class LineEnds : public testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Targets, LineEnds, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& of) { return hwy::TargetName(of.param); });
+
+TEST_P(LineEnds, AreFoundAtEveryDensityLengthAndAlignment) {
+  std::mt19937 random(1);
+  for (const unsigned one_in : {1u, 2u, 5u, 50u, 1000u}) {
+    std::string text(700, ' ');
+    for (char& c : text) c = random() % one_in == 0 ? '\n' : static_cast<char>(random());
+    for (std::size_t first = 0; first < 70; ++first) {
+      for (const std::size_t length : {0u, 1u, 63u, 64u, 65u, 127u, 128u, 300u, 630u}) {
+        const auto bytes = std::string_view(text).substr(first, length);
+        ASSERT_EQ(found(bytes, '\n'), one_by_one(bytes, '\n'))
+            << "1 in " << one_in << ", from " << first << " on, " << length << " bytes";
+      }
+    }
+  }
+}
+
+TEST_P(LineEnds, MayBeAnyByte) {
+  std::string text;
+  for (int i = 0; i < 512; ++i) text += static_cast<char>(i);
+  for (int end = 0; end < 256; ++end) {
+    const auto byte = static_cast<std::uint32_t>(end);
+    EXPECT_EQ(found(text, static_cast<char>(end)), (Ends{byte, 256 + byte}));
+  }
+}
+
+}  // namespace
+}  // namespace scbf::cli
