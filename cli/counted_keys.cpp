@@ -112,9 +112,10 @@ CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat
   const auto keep = [&](const KeyBatch& keys) {
     if (hashes_.empty() || hashes_.back().size + keys.size() > kPart) {
       if ((hashes_.size() + 1) * kPart * sizeof(std::uint64_t) > most_bytes) return false;
-      hashes_.push_back({fresh_words(kPart)});  // a block has fewer keys
+      // Not cleared: it is written before it is read.
+      hashes_.push_back({std::make_unique_for_overwrite<std::uint64_t[]>(kPart)});
     }
-    Hashes& last = hashes_.back();
+    Hashes& last = hashes_.back();  // has room, since a block has fewer keys than a part
     keys.hashes(seed, {last.words.get() + last.size, keys.size()});
     last.size += keys.size();
     return true;
@@ -128,13 +129,13 @@ CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat
     }
   });
   totals_ = reader.totals();
-  // Otherwise each of many small inputs would keep a huge page.
+  // Otherwise each of many small inputs would keep room for a million hashes.
   if (!hashes_.empty()) hashes_.back().shrink();
 }
 
 void CountedKeys::Hashes::shrink() noexcept {
   try {
-    FreshWords fitting = fresh_words(size);
+    auto fitting = std::make_unique_for_overwrite<std::uint64_t[]>(size);
     std::copy_n(words.get(), size, fitting.get());
     words = std::move(fitting);
   } catch (const std::bad_alloc&) {

@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "fresh_words.hpp"
 #include "key_reader.hpp"
 #include "options.hpp"
 #include "scbf/filter_base.hpp"
@@ -46,7 +46,7 @@ class CountedKeys {
 
  private:
   struct Hashes {
-    FreshWords words;
+    std::unique_ptr<std::uint64_t[]> words;
     std::size_t size = 0;
     /// Frees the room that is not used, if there is memory to move the hashes.
     void shrink() noexcept;
