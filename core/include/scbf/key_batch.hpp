@@ -155,8 +155,41 @@ class KeyBatch {
       }
     }
   }
-  /// All other kinds: the bytes of key i.
-  std::string_view bytes(std::size_t i) const noexcept;
+  /// All other kinds: returns use(bytes_of), where bytes_of(i) are the bytes of key i. So the kind
+  /// is looked at once, and not for every key. Integers and hashes have no bytes here.
+  template <class Use>
+  decltype(auto) with_bytes(Use use) const {
+    const auto between = [data = data_](const auto* offsets) {
+      return [data, offsets](std::size_t i) {
+        return std::string_view(data + offsets[i],
+                                static_cast<std::size_t>(offsets[i + 1] - offsets[i]));
+      };
+    };
+    switch (kind_) {
+      case Kind::fixed:
+        return use([data = data_, width = width_](std::size_t i) {
+          return std::string_view(data + i * width, width);
+        });
+      case Kind::bytes32:
+        return use(between(static_cast<const std::int32_t*>(items_)));
+      case Kind::bytes64:
+        return use(between(static_cast<const std::int64_t*>(items_)));
+      case Kind::views:
+        return use([views = static_cast<const std::string_view*>(items_)](std::size_t i) {
+          return views[i];
+        });
+      case Kind::strings:
+        return use([strings = static_cast<const std::string*>(items_)](std::size_t i) {
+          return std::string_view(strings[i]);
+        });
+      default:
+        return use([](std::size_t) { return std::string_view(); });
+    }
+  }
+  /// The bytes of one key.
+  std::string_view bytes(std::size_t i) const noexcept {
+    return with_bytes([i](auto bytes_of) { return bytes_of(i); });
+  }
 
  private:
   KeyBatch(Kind kind, const void* items, const char* data, std::size_t width,

@@ -170,32 +170,4 @@ std::uint64_t hash_of(std::string_view key, std::uint64_t seed) noexcept {
   return detail::hash_of_bytes(key, seed);
 }
 
-std::string_view KeyBatch::bytes(std::size_t i) const noexcept {
-  const auto between = [&](auto begin, auto end) {
-    return std::string_view(data_ + begin, static_cast<std::size_t>(end - begin));
-  };
-  switch (kind_) {
-    case Kind::fixed:
-      return {data_ + i * width_, width_};
-    case Kind::bytes32: {
-      const auto* offsets = static_cast<const std::int32_t*>(items_);
-      return between(offsets[i], offsets[i + 1]);
-    }
-    case Kind::bytes64: {
-      const auto* offsets = static_cast<const std::int64_t*>(items_);
-      return between(offsets[i], offsets[i + 1]);
-    }
-    case Kind::views:
-      return static_cast<const std::string_view*>(items_)[i];
-    case Kind::strings:
-      return static_cast<const std::string*>(items_)[i];
-    case Kind::u64:
-    case Kind::u32:
-    case Kind::i32:
-    case Kind::hashes:
-      break;
-  }
-  return {};
-}
-
 }  // namespace scbf
