@@ -81,7 +81,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("raw", nargs="+", type=Path, help="JSON files of one run")
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--matrix", required=True, choices=("quick", "full", "systems", "travel", "new", "python", "command", "gpu"))
+    parser.add_argument("--matrix", required=True, choices=("quick", "full", "systems", "travel", "new", "hash", "python", "command", "gpu"))
     args = parser.parse_args()
     # A program's file is empty if --benchmark_filter picked none of its rows.
     context, rows = condense([(p, json.loads(p.read_text())) for p in args.raw if p.stat().st_size])

@@ -40,7 +40,7 @@ def pages(root):
 HOME = "AMD EPYC (family 26 model 2)"
 OTHERS = 2
 # Runs of everything but filters, each in a file of its own.
-SYSTEMS = ("systems", "travel", "python", "new", "spark", "command")
+SYSTEMS = ("systems", "travel", "python", "new", "hash", "spark", "command")
 
 
 def newest_by_machine(folder, matrix):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of stages, banks, indexes, deltas, packed files and insert_new, as functions of the results of
-stages_bench, bank_bench, index_bench, sqlite_bench, travel_bench and new_keys_bench."""
+stages_bench, bank_bench, index_bench, sqlite_bench, travel_bench, new_keys_bench and hash_bench."""
 
-from tables import cell, keys, label, listed, middle, number, percent, with_notes
+from tables import cell, keys, label, listed, middle, number, percent, spread, with_notes
 
 QUESTIONS = ("miss", "hit", "mix")
 
@@ -239,8 +239,24 @@ def new_keys(systems):
         "All forms in turn"])
 
 
+def hashing(systems):
+    """Byte strings hashed in batches, and one after another."""
+    forms = {"column": "a column: bytes and offsets", "views": "`string_view`s of these", "strings": "`string`s in another order"}
+    rows = []
+    for first in systems.pick(op="hash", form="column"):
+        least, most, n = first["least"], first["most"], first["n"]
+        for form, title in forms.items():
+            r = systems.one(op="hash", form=form, least=least, most=most, n=n)
+            rows.append([str(least) if least == most else f"{least}–{most}", keys(n), title, spread(r),
+                         number(middle(r, "_loop")), number(middle(r, "_loop") / middle(r))])
+    head = ["bytes", "keys", "form", "|", "a batch, ns per key", "a loop, ns per key", "times faster"]
+    return rows and with_notes(systems, head, rows, [
+        "A batch: `KeyBatch::hashes`, as every call on a batch hashes its keys. A loop: `hash_of` for one key after "
+        "another, which is xxHash. Both give the same hashes. Lengths are equally likely"])
+
+
 # Each function returns an empty table if there are no rows for it.
-TABLES = {"stages": stages, "deltas": deltas, "packed": packed_files, "new_keys": new_keys, "few_keys": few_keys,
+TABLES = {"stages": stages, "deltas": deltas, "packed": packed_files, "new_keys": new_keys, "hashing": hashing, "few_keys": few_keys,
           "bank": lambda systems: bank_of(systems, "one"),
           "growing_bank": lambda systems: bank_of(systems, "growing"),
           "sqlite": against_sqlite,
