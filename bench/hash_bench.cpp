@@ -28,8 +28,8 @@ struct Lengths {
   std::size_t least, most;
 };
 
-/// The same strings in the forms that a batch takes: bytes one behind the other with their offsets,
-/// views of these, and strings, whose bytes lie anywhere.
+/// The same strings in the forms that a batch takes: bytes one behind the other, with their offsets
+/// or of one width, views of these, and strings, whose bytes lie anywhere.
 class StringsFixture final : public Fixture {
  public:
   StringsFixture(Lengths lengths, std::size_t n) : hashes_(n) {
@@ -58,6 +58,9 @@ class StringsFixture final : public Fixture {
     const auto bytes = std::as_bytes(std::span(text_));
     measure(r, KeyBatch::from_offsets(bytes, offsets_), views_);
   }
+  void fixed(Repetition& r) {
+    measure(r, KeyBatch::from_fixed(std::as_bytes(std::span(text_)), views_[0].size()), views_);
+  }
   void views(Repetition& r) { measure(r, views_, views_); }
   void strings(Repetition& r) { measure(r, anywhere_, anywhere_); }
 
@@ -84,8 +87,10 @@ void add_strings(Lengths lengths, std::size_t n) {
   std::vector<Row> rows;
   for (const auto& [form, measure] :
        {std::pair<const char*, Measure>{"column", &StringsFixture::column},
+        {"fixed", &StringsFixture::fixed},
         {"views", &StringsFixture::views},
         {"strings", &StringsFixture::strings}}) {
+    if (form == std::string_view("fixed") && lengths.least < lengths.most) continue;
     Row& row = rows.emplace_back();
     row.name =
         fmt::format("hash/form:{}/least:{}/most:{}/n:{}", form, lengths.least, lengths.most, n);

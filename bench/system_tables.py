@@ -241,12 +241,15 @@ def new_keys(systems):
 
 def hashing(systems):
     """Byte strings hashed in batches, and one after another."""
-    forms = {"column": "a column: bytes and offsets", "views": "`string_view`s of these", "strings": "`string`s in another order"}
+    forms = {"fixed": "a column of one width", "column": "a column with offsets", "views": "`string_view`s of these",
+             "strings": "`string`s in another order"}
     rows = []
     for first in systems.pick(op="hash", form="column"):
         least, most, n = first["least"], first["most"], first["n"]
         for form, title in forms.items():
             r = systems.one(op="hash", form=form, least=least, most=most, n=n)
+            if r is None:
+                continue
             rows.append([str(least) if least == most else f"{least}–{most}", keys(n), title, spread(r),
                          number(middle(r, "_loop")), number(middle(r, "_loop") / middle(r))])
     head = ["bytes", "keys", "form", "|", "a batch, ns per key", "a loop, ns per key", "times faster"]

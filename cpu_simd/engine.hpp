@@ -58,7 +58,7 @@ struct BasicFilterArrays {
   /// Hashes the valid keys of a stretch; see hash_keys.
   std::size_t hash(const KeyBatch& keys, std::size_t first, std::size_t count,
                    std::uint64_t* hashes) const noexcept {
-    return hash_keys(keys, first, count, view.seed, kernels.hash_u64, hashes);
+    return hash_keys(keys, first, count, view.seed, kernels.hashes, hashes);
   }
 };
 

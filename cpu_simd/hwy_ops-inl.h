@@ -57,6 +57,7 @@ struct VectorOps : LaneOps {
   static HWY_INLINE U64 mul_high(U64 a, U64 b) noexcept {
     return set(Plain::mul_high(hn::GetLane(a), hn::GetLane(b)));
   }
+  static HWY_INLINE U64 byte_swap(U64 a) noexcept { return set(Plain::byte_swap(hn::GetLane(a))); }
   static HWY_INLINE U64 mul32(U64 a, U64 b) noexcept {
     return set(Plain::mul32(hn::GetLane(a), hn::GetLane(b)));
   }
@@ -79,6 +80,13 @@ struct VectorOps : LaneOps {
     } else {
       return hn::RotateRight<64 - n>(a);
     }
+  }
+  static HWY_INLINE U64 byte_swap(U64 a) noexcept {
+    alignas(16) static constexpr std::uint8_t kReversed[16] = {7,  6,  5,  4,  3,  2,  1, 0,
+                                                               15, 14, 13, 12, 11, 10, 9, 8};
+    const hn::Repartition<std::uint8_t, Tag64> tag8;
+    return hn::BitCast(Tag64(),
+                       hn::TableLookupBytes(hn::BitCast(tag8, a), hn::LoadDup128(tag8, kReversed)));
   }
   /// The product of the low halves.
   static HWY_INLINE U64 mul32(U64 a, U64 b) noexcept {

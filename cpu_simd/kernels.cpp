@@ -52,6 +52,23 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
   for (; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
 }
 
+inline void Hash16BytesHere(const char* keys, std::size_t n, std::uint64_t seed,
+                            std::uint64_t* hashes) noexcept {
+  const Tag64 tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  const auto first_mask = hn::Set(tag, detail::first_seed_mask(seed));
+  const auto last_mask = hn::Set(tag, detail::last_seed_mask(seed));
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::Vec<Tag64> first, last;
+    hwy::Prefetch(keys + 16 * (i + kStripKeys));  // as above
+    hn::LoadInterleaved2(tag, reinterpret_cast<const std::uint64_t*>(keys + 16 * i), first, last);
+    hn::StoreU(hash_16_bytes<VectorOps>(first, last, first_mask, last_mask), tag, hashes + i);
+  }
+  plain_hash_16_bytes(keys + 16 * i, n - i, seed, hashes + i);
+}
+inline constexpr HashKernels kHashes = {HashU64Here, Hash16BytesHere};
+
 // ---- a single key -------------------------------------------------------------------------------
 
 // Other threads may look keys up while one changes cells (views, `ref`). C++ has no vectors that
@@ -133,7 +150,7 @@ template <class Select>
 const Kernels* TableWith() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
                                 !std::is_same_v<Select, FastSelect>,
-                                HashU64Here,
+                                kHashes,
                                 kOneKeys<Select>,
                                 kOneKeysOfBits,
                                 CountValuesHere,
@@ -145,7 +162,7 @@ const Kernels* TableWith() {
                                 kBitSliceKernels,
                                 kBitRankedKernels,
                                 ScatterPositions,
-                                row_kernels(HashU64Here),
+                                row_kernels(kHashes),
                                 {AddLists<Select>, TooLargeInLists<Select>, SubtractLists<Select>}};
   return &table;
 }

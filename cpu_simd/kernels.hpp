@@ -126,7 +126,7 @@ struct ArrayKernels {
 struct Kernels {
   std::string_view target;
   bool without_deposit;  ///< it would use `pdep`, but not on this machine (deposit.hpp)
-  HashU64 hash_u64;
+  HashKernels hashes;
   OneKeys one_key, one_key_of_bits;
   CountValues count_values;
   /// Packs answers, bytes of 0 or 1, to bits: bit i % 64 of bits[i / 64]; bits after the last are

@@ -413,8 +413,8 @@ inline void GatherBits(const std::array<const std::uint64_t*, kGatherMembers>& l
   }
 }
 
-inline constexpr RowKernels row_kernels(HashU64 hash_u64) noexcept {
-  return {hash_u64, LocateRows, ZeroRows, Intersect, Gather, GatherBits};
+inline constexpr RowKernels row_kernels(const HashKernels& hashes) noexcept {
+  return {hashes, LocateRows, ZeroRows, Intersect, Gather, GatherBits};
 }
 
 }  // namespace HWY_NAMESPACE

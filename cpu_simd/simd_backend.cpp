@@ -217,7 +217,7 @@ class SimdBackend final : public Backend {
     return geometry.cell() == Cell::bit ? kernels_.one_key_of_bits : kernels_.one_key;
   }
   KeyByKey key_by_key(const Geometry& geometry) const noexcept {
-    return {kernels_.hash_u64, one_keys(geometry)};
+    return {kernels_.hashes, one_keys(geometry)};
   }
 
   /// Calls look(arrays) with the filters as arrays; without filters, all answers are 0.

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "kit/hash_keys.hpp"
+#include "kit/row_kernels.hpp"
+#include "scbf/backend.hpp"
 #include "scbf/key_batch.hpp"
 #include "support/keys.hpp"
 #include "support/reference.hpp"
@@ -45,9 +47,73 @@ TEST(Hash, KnownValues) {
   EXPECT_EQ(kHashOfZero, xxh3(std::uint64_t{0}, 0));
 }
 
-void hash_scalar(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
-                 std::uint64_t* hashes) noexcept {
-  for (std::size_t i = 0; i < n; ++i) hashes[i] = hash_u64<PlainOps>(keys[i], u64_seed_mask(seed));
+TEST(Hash, SixteenBytesEqualXxh3ForAllSeeds) {
+  const auto words = scbf_test::random_keys(200, 5);
+  for (const std::uint64_t seed : seeds()) {
+    for (std::size_t i = 0; i < words.size(); i += 2) {
+      const std::string_view key(reinterpret_cast<const char*>(&words[i]), 16);
+      ASSERT_EQ(scbf::detail::hash_16_bytes<PlainOps>(words[i], words[i + 1],
+                                                      scbf::detail::first_seed_mask(seed),
+                                                      scbf::detail::last_seed_mask(seed)),
+                xxh3(key, seed))
+          << "key " << i << " seed " << seed;
+    }
+  }
+}
+
+/// The vectors of every backend that runs on this host.
+class HashKernels : public ::testing::TestWithParam<const scbf::Backend*> {
+ protected:
+  const scbf::HashKernels& kernels() const { return GetParam()->rows().hashes; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, HashKernels,
+                         ::testing::ValuesIn(scbf_test::available_backends()),
+                         [](const auto& test) {
+                           return scbf_test::identifier(test.param->name());
+                         });
+
+TEST_P(HashKernels, EqualXxh3AtEveryLengthOfTheBatch) {
+  const auto words = scbf_test::random_keys(201, 6);
+  const char* const bytes = reinterpret_cast<const char*>(words.data());
+  for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{77}, ~std::uint64_t{0}}) {
+    for (std::size_t n = 0; n <= 40; ++n) {
+      constexpr std::uint64_t kUntouched = 0xDEAD'BEEF;
+      std::vector<std::uint64_t> hashes(n + 1, kUntouched);
+      kernels().u64(words.data(), n, seed, hashes.data());
+      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(hashes[i], xxh3(words[i], seed)) << n << i;
+      ASSERT_EQ(hashes[n], kUntouched);
+      for (std::size_t shift = 0; shift < 8; ++shift) {  // keys may lie anywhere
+        kernels().of_16_bytes(bytes + shift, n, seed, hashes.data());
+        for (std::size_t i = 0; i < n; ++i) {
+          ASSERT_EQ(hashes[i], xxh3(std::string_view(bytes + shift + 16 * i, 16), seed)) << n << i;
+        }
+        ASSERT_EQ(hashes[n], kUntouched);
+      }
+    }
+  }
+}
+
+/// Batches of keys of one width from any address on, with nulls or without.
+TEST(Hash, KeysOfEveryWidth) {
+  const auto words = scbf_test::random_keys(1000, 7);
+  const auto bytes = std::as_bytes(std::span(words));
+  const std::vector<std::byte> validity(40, std::byte{0xB7});
+  for (std::size_t width = 1; width <= 40; ++width) {
+    for (std::size_t shift = 0; shift < 9; ++shift) {
+      const std::size_t n = 150;
+      const auto all = scbf::KeyBatch::from_fixed(bytes.subspan(shift, n * width), width);
+      for (const scbf::KeyBatch& batch : {all, all.slice(3, 131), all.with_validity(validity, 5),
+                                          all.with_validity(validity, 1).slice(7, 90)}) {
+        std::vector<std::uint64_t> hashes(batch.size());
+        batch.hashes(7, hashes);
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+          ASSERT_EQ(hashes[i], batch.valid(i) ? xxh3(batch.bytes(i), 7) : 0)
+              << "width " << width << " key " << i;
+        }
+      }
+    }
+  }
 }
 
 class StringHash : public ::testing::TestWithParam<scbf_test::StringSet> {};
@@ -58,7 +124,7 @@ TEST_P(StringHash, EqualsXxh3OfTheBytes) {
     for (const scbf::KeyBatch& batch : batches_of(column)) {
       ASSERT_EQ(batch.size(), column.strings.size());
       std::vector<std::uint64_t> hashes(batch.size());
-      ASSERT_EQ(scbf::hash_keys(batch, 0, batch.size(), seed, hash_scalar, hashes.data()),
+      ASSERT_EQ(scbf::hash_keys(batch, 0, batch.size(), seed, scbf::kPlainHashes, hashes.data()),
                 batch.size());
       for (std::size_t i = 0; i < hashes.size(); ++i) {
         ASSERT_EQ(hashes[i], xxh3(column.strings[i], seed))

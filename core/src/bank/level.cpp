@@ -256,7 +256,7 @@ ChangeCounts Level::change_and_mark(Change what, std::uint32_t slot, const KeyBa
   ChangeCounts counts;
   for (std::size_t first = 0, n = 0; first < keys.size(); first += n) {
     n = std::min(piece, keys.size() - first);
-    const std::size_t valid = hash_keys(keys, first, n, seed, kernels->hash_u64, hashes.data());
+    const std::size_t valid = hash_keys(keys, first, n, seed, kernels->hashes, hashes.data());
     const KeyBatch located = KeyBatch::from_hashes({hashes.data(), valid});
     counts.nulls += n - valid;
     if (what == Change::insert) {

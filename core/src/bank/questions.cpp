@@ -80,7 +80,7 @@ void BankState::ask(const KeyBatch& keys, std::size_t first_key, std::size_t cou
   const std::size_t stride = first.rows.stride();
   for (std::size_t i = first_key; i < first_key + count; i += kStripKeys) {
     const std::size_t n = std::min(kStripKeys, first_key + count - i);
-    const std::size_t valid = hash_keys(keys, i, n, seed, first.kernels->hash_u64, hashes.data());
+    const std::size_t valid = hash_keys(keys, i, n, seed, first.kernels->hashes, hashes.data());
     first.answer(hashes.data(), valid, out);
     for (const auto& level : later) add_answers(*level, hashes.data(), valid, stride, out);
     spread_rows(keys, i, n, stride, out);

@@ -49,7 +49,7 @@ struct Candidates {
   /// Begins a piece: all valid keys are candidates.
   void take(const KeyBatch& piece, std::uint64_t seed) noexcept {
     begin = 0;
-    end = hash_keys(piece, 0, piece.size(), seed, plain_hash_u64, hashes.get());
+    end = hash_keys(piece, 0, piece.size(), seed, kPlainHashes, hashes.get());
     std::uint32_t* next = index.get();
     for (std::size_t i = 0; i < piece.size(); ++i) {
       if (piece.valid(i)) *next++ = static_cast<std::uint32_t>(i);

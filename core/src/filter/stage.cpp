@@ -167,7 +167,7 @@ void find_kept(std::span<const Stage> stages, const KeyBatch& keys, std::uint8_t
     std::size_t n = 0;
     for (std::size_t i = first; i < end; ++i) {
       if (verdicts[i] != static_cast<std::uint8_t>(Removal::removed)) continue;
-      hash_keys(keys, i, 1, stages[0].seed, plain_hash_u64, &hashes[n]);
+      hash_keys(keys, i, 1, stages[0].seed, kPlainHashes, &hashes[n]);
       removed[n++] = i;
     }
     for (const Stage& stage : stages) {

@@ -64,7 +64,7 @@ NewKeys Backend::insert_new(CounterView view, const KeyBatch& keys, std::uint8_t
   for (std::size_t i = 0; i < keys.size(); ++i) {
     out[i] = 0;
     std::uint64_t hash = 0;
-    if (hash_keys(keys, i, 1, view.seed, plain_hash_u64, &hash) == 0) continue;  // null
+    if (hash_keys(keys, i, 1, view.seed, kPlainHashes, &hash) == 0) continue;  // null
     if (functions.holds(view.geometry, view.words, hash)) continue;
     filled += functions.add(view.geometry, view.words, hash);
     out[i] = 1;

@@ -16,10 +16,10 @@ class FewKeys {
  public:
   /// `keys` are at most kFewKeys.
   template <class Filters>
-  FewKeys(const Filters& filters, const KeyBatch& keys, HashU64 hash_u64) noexcept
+  FewKeys(const Filters& filters, const KeyBatch& keys, const HashKernels& hashes) noexcept
       : keys_(keys),
         valid_((assert(keys.size() <= kFewKeys),
-                hash_keys(keys, 0, keys.size(), filters[0].seed, hash_u64, hashes_.data()))) {
+                hash_keys(keys, 0, keys.size(), filters[0].seed, hashes, hashes_.data()))) {
     fetch_keys(filters, {hashes_.data(), valid_});
   }
 
@@ -47,7 +47,7 @@ class FewKeys {
 std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                            const KeyByKey& how, std::uint8_t* out) noexcept {
   std::uint64_t hits = 0;
-  FewKeys(filters, keys, how.hash_u64).answer(out, [&](std::uint64_t hash) {
+  FewKeys(filters, keys, how.hashes).answer(out, [&](std::uint64_t hash) {
     const bool hit = std::ranges::any_of(filters, [&](const ConstCounterView& filter) {
       return how.one_key.of(filter.geometry).holds(filter.geometry, filter.words, hash);
     });
@@ -60,7 +60,7 @@ std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyB
 std::uint64_t count_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                         const KeyByKey& how, std::uint8_t* out) noexcept {
   std::uint64_t hits = 0;
-  FewKeys(filters, keys, how.hash_u64).answer(out, [&](std::uint64_t hash) {
+  FewKeys(filters, keys, how.hashes).answer(out, [&](std::uint64_t hash) {
     unsigned sum = 0;
     for (const ConstCounterView& filter : filters) {
       sum += how.one_key.of(filter.geometry).count(filter.geometry, filter.words, hash);
@@ -74,7 +74,7 @@ std::uint64_t count_few(std::span<const ConstCounterView> filters, const KeyBatc
 std::uint64_t insert_few(CounterView filter, const KeyBatch& keys, const KeyByKey& how) noexcept {
   const OneKey& one_key = how.one_key.of(filter.geometry);
   std::uint64_t filled = 0;
-  FewKeys(std::span(&filter, 1), keys, how.hash_u64).visit([&](std::uint64_t hash) {
+  FewKeys(std::span(&filter, 1), keys, how.hashes).visit([&](std::uint64_t hash) {
     filled += one_key.add(filter.geometry, filter.words, hash);
   });
   return filled;
@@ -84,7 +84,7 @@ NewKeys insert_new_few(CounterView filter, const KeyBatch& keys, const KeyByKey&
                        std::uint8_t* out) noexcept {
   const OneKey& one_key = how.one_key.of(filter.geometry);
   std::uint64_t added = 0, filled = 0;
-  FewKeys(std::span(&filter, 1), keys, how.hash_u64).answer(out, [&](std::uint64_t hash) {
+  FewKeys(std::span(&filter, 1), keys, how.hashes).answer(out, [&](std::uint64_t hash) {
     if (one_key.holds(filter.geometry, filter.words, hash)) return false;
     filled += one_key.add(filter.geometry, filter.words, hash);
     ++added;
@@ -107,7 +107,7 @@ RemoveCounts remove_few(std::span<const CounterView> filters, const KeyBatch& ke
     ++counts.removed;
     return Removal::removed;
   };
-  FewKeys(filters, keys, how.hash_u64).answer(verdicts, [&](std::uint64_t hash) {
+  FewKeys(filters, keys, how.hashes).answer(verdicts, [&](std::uint64_t hash) {
     if (filters.size() == 1) return take(0, hash);
     const std::uint32_t claimer = claimer_among(filters.size(), [&](std::size_t f) {
       return how.one_key.of(filters[f].geometry).holds(filters[f].geometry, filters[f].words, hash);

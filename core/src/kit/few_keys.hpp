@@ -219,7 +219,7 @@ struct OneKeys {
 
 /// How a backend hashes and treats single keys.
 struct KeyByKey {
-  HashU64 hash_u64;
+  HashKernels hashes;
   const OneKeys& one_key;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/hash_keys.hpp"
 
+#include <cstring>
+
 #include "scbf/detail/hash.hpp"
 
 #define XXH_INLINE_ALL
@@ -28,11 +30,14 @@ std::size_t gather(const KeyBatch& keys, std::size_t first, std::size_t count, s
 /// Keys between the prefetch of a key's bytes and their use.
 constexpr std::size_t kBytesAhead = 16;
 
+std::uint64_t xxh3_of(std::string_view key, std::uint64_t seed) noexcept {
+  return XXH3_64bits_withSeed(key.data(), key.size(), seed);
+}
+
 /// The hashes of byte strings. Those of others' strings may lie anywhere in memory, and the bytes
 /// of a column come faster, too, if they are fetched ahead.
-std::size_t hash_bytes(const KeyBatch& keys, std::size_t first, std::size_t count,
-                       std::uint64_t seed, std::uint64_t* out) noexcept {
-  const bool all = !keys.has_validity();
+std::size_t hash_strings(const KeyBatch& keys, std::size_t first, std::size_t count,
+                         std::uint64_t seed, std::uint64_t* out) noexcept {
   return keys.with_bytes([&](auto bytes_of) {
     std::size_t valid = 0;
     for (std::size_t i = first; i < first + count; ++i) {
@@ -41,18 +46,33 @@ std::size_t hash_bytes(const KeyBatch& keys, std::size_t first, std::size_t coun
         __builtin_prefetch(ahead.data());
         __builtin_prefetch(ahead.data() + ahead.size());  // often in the next line
       }
-      if (!all && !keys.valid(i)) continue;
-      const std::string_view key = bytes_of(i);
-      out[valid++] = XXH3_64bits_withSeed(key.data(), key.size(), seed);
+      if (keys.valid(i)) out[valid++] = xxh3_of(bytes_of(i), seed);
     }
     return valid;
   });
 }
 
+/// Keys of these widths without nulls are hashed in vectors.
+std::size_t hash_fixed(const KeyBatch& keys, std::size_t first, std::size_t count,
+                       std::uint64_t seed, const HashKernels& kernels,
+                       std::uint64_t* out) noexcept {
+  const std::string_view begin = count == 0 ? std::string_view() : keys.bytes(first);
+  if (!keys.has_validity() && begin.size() == sizeof(std::uint64_t)) {
+    std::memcpy(out, begin.data(), count * sizeof(std::uint64_t));  // aligned
+    kernels.u64(out, count, seed, out);
+    return count;
+  }
+  if (!keys.has_validity() && begin.size() == 2 * sizeof(std::uint64_t)) {
+    kernels.of_16_bytes(begin.data(), count, seed, out);
+    return count;
+  }
+  return hash_strings(keys, first, count, seed, out);
+}
+
 }  // namespace
 
 std::uint64_t detail::hash_of_bytes(std::string_view bytes, std::uint64_t seed) noexcept {
-  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+  return xxh3_of(bytes, seed);
 }
 
 void plain_hash_u64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
@@ -61,30 +81,38 @@ void plain_hash_u64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed
   for (std::size_t i = 0; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
 }
 
+void plain_hash_16_bytes(const char* keys, std::size_t n, std::uint64_t seed,
+                         std::uint64_t* hashes) noexcept {
+  for (std::size_t i = 0; i < n; ++i) hashes[i] = xxh3_of({keys + 16 * i, 16}, seed);
+}
+
 std::size_t hash_keys(const KeyBatch& keys, std::size_t first, std::size_t count,
-                      std::uint64_t seed, HashU64 hash_u64, std::uint64_t* hashes) noexcept {
+                      std::uint64_t seed, const HashKernels& kernels,
+                      std::uint64_t* hashes) noexcept {
   switch (keys.kind()) {
     case KeyBatch::Kind::u64:
       if (!keys.has_validity()) {
-        hash_u64(keys.values() + first, count, seed, hashes);
+        kernels.u64(keys.values() + first, count, seed, hashes);
         return count;
       } else {
         const std::size_t valid =
             gather(keys, first, count, hashes, [&](std::size_t i) { return keys.values()[i]; });
-        hash_u64(hashes, valid, seed, hashes);
+        kernels.u64(hashes, valid, seed, hashes);
         return valid;
       }
     case KeyBatch::Kind::u32:
     case KeyBatch::Kind::i32: {
       const std::size_t valid =
           gather(keys, first, count, hashes, [&](std::size_t i) { return keys.value(i); });
-      hash_u64(hashes, valid, seed, hashes);
+      kernels.u64(hashes, valid, seed, hashes);
       return valid;
     }
+    case KeyBatch::Kind::fixed:
+      return hash_fixed(keys, first, count, seed, kernels, hashes);
     case KeyBatch::Kind::hashes:
       return gather(keys, first, count, hashes, [&](std::size_t i) { return keys.values()[i]; });
     default:
-      return hash_bytes(keys, first, count, seed, hashes);
+      return hash_strings(keys, first, count, seed, hashes);
   }
 }
 

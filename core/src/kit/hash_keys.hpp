@@ -14,14 +14,27 @@ namespace scbf {
 using HashU64 = void (*)(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
                          std::uint64_t* hashes) noexcept;
 
-/// The implementation without vectors.
+/// Hashes n keys of 16 bytes, which lie one behind the other, anywhere.
+using Hash16Bytes = void (*)(const char* keys, std::size_t n, std::uint64_t seed,
+                             std::uint64_t* hashes) noexcept;
+
+struct HashKernels {
+  HashU64 u64;
+  Hash16Bytes of_16_bytes;
+};
+
+// Those without vectors.
 void plain_hash_u64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
                     std::uint64_t* hashes) noexcept;
+void plain_hash_16_bytes(const char* keys, std::size_t n, std::uint64_t seed,
+                         std::uint64_t* hashes) noexcept;
+inline constexpr HashKernels kPlainHashes = {plain_hash_u64, plain_hash_16_bytes};
 
 /// Writes the hashes of the valid keys among keys first … first + count − 1, in order, to
 /// `hashes` (room for `count`), and returns how many there are.
 std::size_t hash_keys(const KeyBatch& keys, std::size_t first, std::size_t count,
-                      std::uint64_t seed, HashU64 hash_u64, std::uint64_t* hashes) noexcept;
+                      std::uint64_t seed, const HashKernels& kernels,
+                      std::uint64_t* hashes) noexcept;
 
 /// On entry `answers` begins with one byte for each valid key of the stretch; on return it has one
 /// for each key, 0 for null keys.

@@ -8,6 +8,8 @@
 
 #include "kit/counted.hpp"
 #include "kit/hash_keys.hpp"
+#include "kit/row_kernels.hpp"
+#include "scbf/backend.hpp"
 #include "scbf/detail/hash.hpp"
 #include "scbf/errors.hpp"
 
@@ -146,9 +148,19 @@ std::size_t KeyBatch::nulls() const noexcept {
   return size_ - valid_keys;
 }
 
+namespace {
+
+/// For this machine's best vectors.
+const HashKernels& best_hashes() {
+  static const HashKernels kernels = find_backend("simd").rows().hashes;
+  return kernels;
+}
+
+}  // namespace
+
 std::vector<std::uint64_t> KeyBatch::hashes(std::uint64_t seed) const {
   std::vector<std::uint64_t> hashes(size_);
-  hashes.resize(hash_keys(*this, 0, size_, seed, plain_hash_u64, hashes.data()));
+  hashes.resize(hash_keys(*this, 0, size_, seed, best_hashes(), hashes.data()));
   return hashes;
 }
 
@@ -156,7 +168,7 @@ void KeyBatch::hashes(std::uint64_t seed, std::span<std::uint64_t> out) const {
   if (out.size() != size_) {
     throw InvalidArgument(fmt::format("room for {} hashes: there are {} keys", out.size(), size_));
   }
-  std::size_t left = hash_keys(*this, 0, size_, seed, plain_hash_u64, out.data());
+  std::size_t left = hash_keys(*this, 0, size_, seed, best_hashes(), out.data());
   if (!has_validity()) return;
   // From the end, so that no hash is written over before it has moved.
   for (std::size_t i = size_; i-- > 0;) out[i] = valid(i) ? out[--left] : 0;

@@ -27,7 +27,7 @@ void RemovalWindow::begin() noexcept {
 }
 
 void RemovalWindow::append(const KeyBatch& keys, std::size_t first, std::size_t count) {
-  keys_ += hash_keys(keys, first, count, filters_[0].seed, backend_->rows().hash_u64,
+  keys_ += hash_keys(keys, first, count, filters_[0].seed, backend_->rows().hashes,
                      hashes_.data() + keys_);
 }
 

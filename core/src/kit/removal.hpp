@@ -126,7 +126,7 @@ RemoveCounts remove_one_by_one(const Backend& backend, const Filters& filters, c
   for (std::size_t i = 0; i < keys.size(); ++i) {
     std::uint64_t hash = 0;
     std::uint8_t verdict = static_cast<std::uint8_t>(Removal::absent);
-    if (hash_keys(keys, i, 1, filters[0].seed, plain_hash_u64, &hash) == 1) {
+    if (hash_keys(keys, i, 1, filters[0].seed, kPlainHashes, &hash) == 1) {
       const std::uint32_t claimer = claimer_of(backend, filters, hash);
       if (claimer == kSeveralClaim) {
         verdict = static_cast<std::uint8_t>(Removal::ambiguous);

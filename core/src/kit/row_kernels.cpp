@@ -89,7 +89,7 @@ std::uint64_t row_stride(std::uint32_t members) noexcept {
 }
 
 const RowKernels& Backend::rows() const noexcept {
-  static constexpr RowKernels plain = {plain_hash_u64,  locate, locate_zeros,
+  static constexpr RowKernels plain = {kPlainHashes,    locate, locate_zeros,
                                        scbf::intersect, gather, gather_bits};
   return plain;
 }

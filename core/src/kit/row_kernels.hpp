@@ -43,7 +43,7 @@ static_assert(kRankedSlices * kMaxRankedPositions <= kMostGatheredRows);
 
 struct RowKernels {
   /// Hashes of 64-bit keys.
-  HashU64 hash_u64;
+  HashKernels hashes;
   /// rows[i · k + j] = the row of counter j of hashes[i].
   void (*locate)(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
                  std::uint64_t* rows) noexcept;

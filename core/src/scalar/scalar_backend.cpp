@@ -22,7 +22,7 @@ template <class Visit>
 void for_each_hash(const KeyBatch& keys, std::uint64_t seed, Visit visit) noexcept {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     std::uint64_t hash;
-    if (hash_keys(keys, i, 1, seed, plain_hash_u64, &hash) == 1) visit(i, hash);
+    if (hash_keys(keys, i, 1, seed, kPlainHashes, &hash) == 1) visit(i, hash);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The five formulas from key to hash to positions. All backends share them, so all agree byte for
+// The formulas from key to hash to positions. All backends share them, so all agree byte for
 // byte. They are written only here; docs/file_format.md says the same in words.
 //
 // No include guard: the file is included once into scbf::detail (hash.hpp, positions.hpp) and once
@@ -9,7 +9,7 @@
 // An operations policy Ops has a type U64 and, on it: set, add, bit_xor, bit_and, bit_or, shl<n>,
 // shr<n>, rotl<n>, and for the product of two numbers the low 64 bits (mul), the upper 64
 // (mul_high) or, if the second is below 2^32, the 64 from bit 32 on (mul_middle); and the product
-// of their lower halves (mul32).
+// of their lower halves (mul32). Only hash_16_bytes needs byte_swap.
 
 /// XXH3-64 (xxHash 0.8) of the eight little-endian bytes of `key`; `seed_mask` is
 /// set(u64_seed_mask(seed)).
@@ -23,6 +23,21 @@ SCBF_INLINE constexpr typename Ops::U64 hash_u64(typename Ops::U64 key,
   h = Ops::bit_xor(h, Ops::add(Ops::template shr<35>(h), Ops::set(8)));  // 8: bytes in the key
   h = Ops::mul(h, multiplier);
   return Ops::bit_xor(h, Ops::template shr<28>(h));
+}
+
+/// The same of sixteen bytes, the first eight and the last eight. The masks are
+/// set(first_seed_mask(seed)) and set(last_seed_mask(seed)).
+template <class Ops>
+SCBF_INLINE constexpr typename Ops::U64 hash_16_bytes(typename Ops::U64 first,
+                                                      typename Ops::U64 last,
+                                                      typename Ops::U64 first_mask,
+                                                      typename Ops::U64 last_mask) noexcept {
+  const auto low = Ops::bit_xor(first, first_mask), high = Ops::bit_xor(last, last_mask);
+  const auto product = Ops::bit_xor(Ops::mul(low, high), Ops::mul_high(low, high));
+  auto h = Ops::add(Ops::add(Ops::set(16), Ops::byte_swap(low)), Ops::add(high, product));
+  h = Ops::bit_xor(h, Ops::template shr<37>(h));
+  h = Ops::mul(h, Ops::set(0x1656'6791'9E37'79F9u));
+  return Ops::bit_xor(h, Ops::template shr<32>(h));
 }
 
 /// The hash that group j > 0 uses; `group_multiplier` is set(kMultipliers[j]).

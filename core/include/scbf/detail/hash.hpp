@@ -36,6 +36,11 @@ struct PlainOps {
   SCBF_INLINE static constexpr U64 mul32(U64 a, U64 b) noexcept {
     return (a & 0xFFFF'FFFFu) * (b & 0xFFFF'FFFFu);
   }
+  SCBF_INLINE static constexpr U64 byte_swap(U64 a) noexcept {
+    a = (a & 0x00FF'00FF'00FF'00FFu) << 8 | (a >> 8 & 0x00FF'00FF'00FF'00FFu);
+    a = (a & 0x0000'FFFF'0000'FFFFu) << 16 | (a >> 16 & 0x0000'FFFF'0000'FFFFu);
+    return a << 32 | a >> 32;
+  }
   SCBF_INLINE static constexpr U64 bit_xor(U64 a, U64 b) noexcept { return a ^ b; }
   SCBF_INLINE static constexpr U64 bit_and(U64 a, U64 b) noexcept { return a & b; }
   SCBF_INLINE static constexpr U64 bit_or(U64 a, U64 b) noexcept { return a | b; }
@@ -60,6 +65,15 @@ SCBF_INLINE constexpr std::uint64_t u64_seed_mask(std::uint64_t seed) noexcept {
   const std::uint64_t swapped = ((low & 0xFFu) << 24) | ((low & 0xFF00u) << 8) |
                                 ((low & 0xFF'0000u) >> 8) | ((low & 0xFF00'0000u) >> 24);
   return 0xC73A'B174'C5EC'D5A2u - (seed ^ (swapped << 32));
+}
+
+/// Its parts in the hash of 16 bytes: bytes 24 … 39 and 40 … 55 of the secret,
+/// folded.
+SCBF_INLINE constexpr std::uint64_t first_seed_mask(std::uint64_t seed) noexcept {
+  return 0x6782'737B'EA42'39B9u + seed;
+}
+SCBF_INLINE constexpr std::uint64_t last_seed_mask(std::uint64_t seed) noexcept {
+  return 0xAF56'BC3B'0996'523Au - seed;
 }
 
 #include "scbf/detail/formulas.inl"
