@@ -96,15 +96,15 @@ TEST_P(HashKernels, EqualXxh3AtEveryLengthOfTheBatch) {
 
 /// Batches of keys of one width from any address on, with nulls or without.
 TEST(Hash, KeysOfEveryWidth) {
-  const auto words = scbf_test::random_keys(1000, 7);
+  const auto words = scbf_test::random_keys(3000, 7);
   const auto bytes = std::as_bytes(std::span(words));
-  const std::vector<std::byte> validity(40, std::byte{0xB7});
+  const std::vector<std::byte> validity(80, std::byte{0xB7});
   for (std::size_t width = 1; width <= 40; ++width) {
     for (std::size_t shift = 0; shift < 9; ++shift) {
-      const std::size_t n = 150;
+      const std::size_t n = 550;
       const auto all = scbf::KeyBatch::from_fixed(bytes.subspan(shift, n * width), width);
-      for (const scbf::KeyBatch& batch : {all, all.slice(3, 131), all.with_validity(validity, 5),
-                                          all.with_validity(validity, 1).slice(7, 90)}) {
+      for (const scbf::KeyBatch& batch : {all, all.slice(3, 531), all.with_validity(validity, 5),
+                                          all.with_validity(validity, 1).slice(7, 490)}) {
         std::vector<std::uint64_t> hashes(batch.size());
         batch.hashes(7, hashes);
         for (std::size_t i = 0; i < batch.size(); ++i) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/hash_keys.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "scbf/detail/hash.hpp"
@@ -52,21 +54,39 @@ std::size_t hash_strings(const KeyBatch& keys, std::size_t first, std::size_t co
   });
 }
 
-/// Keys of these widths without nulls are hashed in vectors.
+/// Keys of 8 or 16 bytes are hashed in vectors; valid ones are brought together first.
 std::size_t hash_fixed(const KeyBatch& keys, std::size_t first, std::size_t count,
                        std::uint64_t seed, const HashKernels& kernels,
                        std::uint64_t* out) noexcept {
-  const std::string_view begin = count == 0 ? std::string_view() : keys.bytes(first);
-  if (!keys.has_validity() && begin.size() == sizeof(std::uint64_t)) {
-    std::memcpy(out, begin.data(), count * sizeof(std::uint64_t));  // aligned
-    kernels.u64(out, count, seed, out);
+  if (count == 0) return 0;
+  const std::size_t width = keys.bytes(first).size();
+  const char* const begin = keys.bytes(first).data();
+  if (width == 8) {
+    const std::size_t valid = gather(keys, first, count, out, [&](std::size_t i) {
+      std::uint64_t key;
+      std::memcpy(&key, begin + 8 * (i - first), sizeof key);  // aligned
+      return key;
+    });
+    kernels.u64(out, valid, seed, out);
+    return valid;
+  }
+  if (width != 16) return hash_strings(keys, first, count, seed, out);
+  if (!keys.has_validity()) {
+    kernels.of_16_bytes(begin, count, seed, out);
     return count;
   }
-  if (!keys.has_validity() && begin.size() == 2 * sizeof(std::uint64_t)) {
-    kernels.of_16_bytes(begin.data(), count, seed, out);
-    return count;
+  constexpr std::size_t kStrip = 256;
+  std::array<char, 16 * kStrip> strip;
+  std::size_t valid = 0;
+  for (std::size_t i = 0; i < count; i += kStrip) {
+    std::size_t taken = 0;
+    for (std::size_t j = i; j < std::min(count, i + kStrip); ++j) {
+      if (keys.valid(first + j)) std::memcpy(&strip[16 * taken++], begin + 16 * j, 16);
+    }
+    kernels.of_16_bytes(strip.data(), taken, seed, out + valid);
+    valid += taken;
   }
-  return hash_strings(keys, first, count, seed, out);
+  return valid;
 }
 
 }  // namespace
