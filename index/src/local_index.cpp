@@ -250,8 +250,10 @@ constexpr std::uint64_t kLonger = 8;
 constexpr int kSteps = 16;
 // Deleted postings at the front of a list that are worth remembering.
 constexpr std::uint64_t kDeleted = 64;
-// Deleted postings at the front of a list that are worth erasing as a range.
+// Deleted postings before the first one of a list, or behind one of the first ones, that are worth
+// erasing as a range.
 constexpr std::uint64_t kDeletedRange = 1024;
+constexpr int kGapsSought = 64;
 // Rows of more bytes than this, on average, are not read to find out whether they are wanted.
 constexpr std::size_t kLargeRow = 1024;
 
@@ -455,17 +457,29 @@ void find_rows(const Store& store, const TableSchema& schema, const Store::Snaps
   }
 }
 
-void erase_front(Store& store, const std::string& prefix, ListStarts& starts) {
+void erase_worn(Store& store, const std::string& prefix, ListStarts& starts) {
   // No snapshot: the caller's lock keeps the list as it is, and a snapshot would make RocksDB
   // compact every table that was loaded since the last one.
   const std::uint64_t sequence = store.sequence();
   const std::string end = after_prefix(prefix), start = starts.of(prefix, sequence);
-  const Store::Cursor first = first_posting(store, {}, prefix, start, end, sequence, starts);
+  Store::Cursor next = first_posting(store, {}, prefix, start, end, sequence, starts);
   // Where queries have moved the start, nobody knows how many deleted ones lie before it: many.
-  if (start == prefix && first.skipped() < kDeletedRange) return;
+  std::uint64_t deleted = start == prefix ? next.skipped() : kDeletedRange;
   StoreBatch batch = store.batch();
-  batch.erase_range(Family::postings, prefix, first.valid() ? first.key() : end);
-  store.write(std::move(batch), false);
+  bool erases = false;
+  std::string from = prefix;
+  for (int live = 0;; ++live) {
+    const std::string to = next.valid() ? std::string(next.key()) : end;
+    if (deleted >= kDeletedRange) {
+      batch.erase_range(Family::postings, from, to);
+      erases = true;
+    }
+    if (!next.valid() || live == kGapsSought) break;
+    from = to + '\0';
+    next.next();
+    deleted = next.skipped();
+  }
+  if (erases) store.write(std::move(batch), false);
 }
 
 void for_each_value(const Store& store, const Store::Snapshot& at, RegionId region,

@@ -48,9 +48,10 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
                        bool has_rows, std::span<const Mutation> mutations, StoreBatch& batch,
                        LostPostings* lost = nullptr);
 
-/// Erases the front of a list as one range, if it is many deleted postings. Readers step over a
+/// Erases the front of a list as one range, if it is many deleted postings, and every such gap
+/// behind one of its first postings: a queue may keep a job that nobody takes. Readers step over a
 /// range at once. The caller holds the region's `writers`.
-void erase_front(Store& store, const std::string& prefix, ListStarts& starts);
+void erase_worn(Store& store, const std::string& prefix, ListStarts& starts);
 
 /// The rows of a region that have all of the entries, with from ≤ key < to (empty `to`: no bound).
 struct Search {

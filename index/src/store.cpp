@@ -532,11 +532,13 @@ struct Store::Cursor::State {
   std::unique_ptr<rocksdb::Iterator> iterator;
   std::uint64_t skipped = 0;
 
-  void seek(std::string_view key) {
+  /// Moves the iterator and counts the deleted entries that it passes.
+  template <class Move>
+  void move(Move to_next) {
     // RocksDB counts for each thread.
     const std::uint64_t& deleted = rocksdb::get_perf_context()->internal_delete_skipped_count;
     const std::uint64_t before = deleted;
-    iterator->Seek(slice(key));
+    to_next(*iterator);
     skipped = deleted - before;
   }
 };
@@ -571,13 +573,13 @@ void Store::Cursor::look() {
 }
 void Store::Cursor::seek(std::string_view key) {
   const Unwatched unwatched;
-  state_->seek(key);
+  state_->move([&](rocksdb::Iterator& iterator) { iterator.Seek(slice(key)); });
   look();
 }
 std::uint64_t Store::Cursor::skipped() const noexcept { return state_->skipped; }
 void Store::Cursor::next() {
   const Unwatched unwatched;
-  state_->iterator->Next();
+  state_->move([](rocksdb::Iterator& iterator) { iterator.Next(); });
   look();
 }
 std::string_view Store::Cursor::value() const { return state_->iterator->value().ToStringView(); }

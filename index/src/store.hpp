@@ -64,7 +64,7 @@ class Store {
     void next();
     std::string_view key() const noexcept { return key_; }  ///< until the cursor moves
     std::string_view value() const;
-    /// Deleted entries that the last seek of this cursor stepped over.
+    /// Deleted entries that the last seek or step of this cursor passed.
     std::uint64_t skipped() const noexcept;
 
    private:

@@ -246,6 +246,20 @@ TEST(Delta, OutOfOrderIsRefusedAndChangesNothing) {
   }
 }
 
+// Filters that are empty when they publish for the first time have the same history.
+TEST(Delta, OfAFilterOfAnotherSeedIsRefusedWithBothSeeds) {
+  const Growth growth = Growth::one(Geometry::split_block(1, 2000));
+  Filter writer(growth, {.seed = 7});
+  BloomFilter published(writer), reader{Filter(growth)};
+  published.advance(writer);
+  reader.advance(Filter(growth));
+  writer.insert(std::uint64_t{1});
+  const Delta delta = published.advance(writer);
+  ASSERT_FALSE(delta.whole());
+  EXPECT_THROW_WITH(reader.apply(delta), Incompatible, "with seed 7 and 1 stage, from epoch 1 on");
+  EXPECT_THROW_WITH(reader.apply(delta), Incompatible, "with seed 0 and 1 stage, and has epoch 1");
+}
+
 TEST(Delta, AFilterThatIsChangedOtherwiseLosesItsEpoch) {
   const Geometry geometry = Geometry::split_block(1, 2000);
   Writer writer(Growth::one(geometry));

@@ -12,6 +12,7 @@
 #include "files/delta_message.hpp"
 #include "files/filter_files.hpp"
 #include "filter/last_digits.hpp"
+#include "kit/counted.hpp"
 
 namespace scbf {
 
@@ -109,11 +110,15 @@ DeltaMessage::DeltaMessage(const FilterState& state, const Delta& delta) {
   });
   fits = has_stages_of(*this, state);
   if (!fits && !delta.whole()) {
+    const auto described = [](const Growth& growth, std::uint64_t seed, std::size_t stages) {
+      return fmt::format("{} with seed {} and {}", growth.describe(), seed,
+                         counted(stages, "stage"));
+    };
     throw Incompatible(
-        fmt::format("apply: the delta is of another filter, {} with {} stages from epoch {} on: "
-                    "this one is {} with {}",
-                    head->growth.describe(), parts.size(), delta.since().number,
-                    state.growth.describe(), state.stages.size()));
+        fmt::format("apply: the delta is of another filter, {}, from epoch {} on: this one is {}, "
+                    "and has epoch {}",
+                    described(head->growth, head->seed, parts.size()), delta.since().number,
+                    described(state.growth, state.seed, state.stages.size()), state.epoch.number));
   }
 }
 
