@@ -248,45 +248,86 @@ constexpr std::size_t kFirstKeys = 16, kMostKeys = 1024;
 constexpr std::uint64_t kLonger = 8;
 // Steps of a cursor before it seeks instead.
 constexpr int kSteps = 16;
-// Deleted postings at the front of a list that are worth remembering.
-constexpr std::uint64_t kDeleted = 64;
-// Deleted postings before the first one of a list, or behind one of the first ones, that are worth
-// erasing as a range.
-constexpr std::uint64_t kDeletedRange = 1024;
-constexpr int kGapsSought = 64;
+// Deleted postings in a gap that is worth remembering, and in one that is worth erasing as a range.
+constexpr std::uint64_t kDeleted = 64, kDeletedRange = 1024;
+// Gaps are looked for behind so many of the first postings that a cursor meets.
+constexpr int kWatched = 64;
 // Rows of more bytes than this, on average, are not read to find out whether they are wanted.
 constexpr std::size_t kLargeRow = 1024;
 
-/// The first posting of a list from `begin` on, for a snapshot with this sequence number, or `end`
-/// if it has none. Notes it if many deleted ones lie before it.
-Store::Cursor first_posting(const Store& store, const Store::Snapshot& at,
-                            const std::string& prefix, const std::string& begin,
-                            const std::string& end, std::uint64_t sequence, ListStarts& starts) {
-  Store::Cursor cursor = store.cursor(Family::postings, begin, end, at);
-  if (cursor.skipped() >= kDeleted) {
-    starts.learn(prefix, cursor.valid() ? std::string(cursor.key()) : end, sequence);
+/// A cursor over postings of a list. It passes known gaps at once, and notes others.
+class ListCursor {
+ public:
+  /// From `begin` on, a posting_key or the list's prefix, and before `end`. Without `gaps` it steps
+  /// over deleted postings.
+  ListCursor(const Store& store, const Store::Snapshot& at, const std::string& prefix,
+             const std::string& begin, const std::string& end, ListGaps* gaps)
+      : prefix_(prefix),
+        end_(end),
+        gaps_(gaps),
+        sequence_(gaps != nullptr ? store.sequence(at) : 0) {
+    if (gaps_ != nullptr) known_ = gaps_->of(prefix, sequence_);
+    const Gap* covering = nullptr;
+    for (const Gap& gap : known_) {
+      if ((gap.after < begin || gap.after == prefix) && begin < gap.to) covering = &gap;
+    }
+    cursor_.emplace(store.cursor(
+        Family::postings, covering != nullptr ? std::min(covering->to, end) : begin, end, at));
+    if (covering != nullptr) {
+      passed(covering->after, true);
+    } else if (begin == prefix) {
+      passed(prefix, false);
+    }
   }
-  return cursor;
-}
+
+  bool valid() const { return cursor_->valid(); }
+  std::string_view key() const { return cursor_->key(); }
+  void next() {
+    if (gaps_ == nullptr || watched_ == kWatched) return cursor_->next();
+    ++watched_;
+    before_.assign(key());
+    const auto gap = std::ranges::find(known_, before_, &Gap::after);
+    if (gap != known_.end()) {
+      cursor_->seek(std::min(gap->to, end_));
+    } else {
+      cursor_->next();
+    }
+    passed(before_, gap != known_.end());
+  }
+  void seek(std::string_view key) { cursor_->seek(key); }
+  /// How many deleted postings lie right before this one; kDeletedRange if that is not known and
+  /// they are many. Valid at the beginning of a list, and after the first kWatched steps.
+  std::uint64_t deleted_before() const { return deleted_; }
+
+ private:
+  /// The cursor has come here from `after`, through a known gap or not.
+  void passed(const std::string& after, bool known) {
+    const std::uint64_t skipped = cursor_->skipped();
+    deleted_ = known ? std::max(skipped, kDeletedRange) : skipped;
+    if (gaps_ == nullptr || skipped < kDeleted) return;
+    gaps_->learn(prefix_, {after, valid() ? std::string(key()) : end_}, sequence_);
+  }
+
+  std::string prefix_, end_, before_;
+  ListGaps* gaps_;
+  std::uint64_t sequence_;
+  std::vector<Gap> known_;
+  std::optional<Store::Cursor> cursor_;
+  int watched_ = 0;
+  std::uint64_t deleted_ = 0;
+};
 
 /// The postings of one entry in a range of keys, from one snapshot.
 class PostingList {
  public:
   PostingList(const Store& store, const Store::Snapshot& at, RegionId region,
-              std::string_view entry, std::string_view from, std::string_view to,
-              ListStarts* starts)
+              std::string_view entry, std::string_view from, std::string_view to, ListGaps* gaps)
       : store_(store),
         at_(at),
         prefix_(posting_prefix(region, entry)),
         begin_(prefix_ + std::string(from)),
-        end_(to.empty() ? after_prefix(prefix_) : prefix_ + std::string(to)) {
-    if (starts == nullptr || (at == nullptr && !store.is_frozen())) return;
-    const std::uint64_t sequence = store.sequence(at);
-    std::string start = starts->of(prefix_, sequence);
-    if (start < begin_) return;
-    begin_ = std::min(std::move(start), end_);
-    cursor_.emplace(first_posting(store, at, prefix_, begin_, end_, sequence, *starts));
-  }
+        end_(to.empty() ? after_prefix(prefix_) : prefix_ + std::string(to)),
+        gaps_(at != nullptr || store.is_frozen() ? gaps : nullptr) {}
 
   bool valid() { return cursor().valid(); }
   std::string_view key() { return cursor().key().substr(prefix_.size()); }
@@ -318,15 +359,16 @@ class PostingList {
   }
 
  private:
-  Store::Cursor& cursor() {
-    if (!cursor_) cursor_.emplace(store_.cursor(Family::postings, begin_, end_, at_));
+  ListCursor& cursor() {
+    if (!cursor_) cursor_.emplace(store_, at_, prefix_, begin_, end_, gaps_);
     return *cursor_;
   }
 
   const Store& store_;
   const Store::Snapshot& at_;
   std::string prefix_, begin_, end_, target_;
-  std::optional<Store::Cursor> cursor_;  // made when it is needed
+  ListGaps* gaps_;                    // where the store keeps still
+  std::optional<ListCursor> cursor_;  // made when it is needed
 };
 
 /// The keys that several lists have, in order.
@@ -387,11 +429,11 @@ std::vector<std::pair<std::uint64_t, std::size_t>> rarest_first(
 }  // namespace
 
 void find_rows(const Store& store, const TableSchema& schema, const Store::Snapshot& at,
-               RegionId region, const Search& what, std::vector<Row>& rows, ListStarts* starts) {
+               RegionId region, const Search& what, std::vector<Row>& rows, ListGaps* gaps) {
   // The counts only decide in which order and how the lists are read.
   const auto order = rarest_first(store, at, region, what.entries);
   const std::uint64_t fewest = order[0].first;
-  const auto list = [&](std::size_t entry, ListStarts* known) {
+  const auto list = [&](std::size_t entry, ListGaps* known) {
     return PostingList(store, at, region, what.entries[entry], what.from, what.to, known);
   };
   std::vector<PostingList> walked;
@@ -400,7 +442,7 @@ void find_rows(const Store& store, const TableSchema& schema, const Store::Snaps
     // If there are few keys, their rows, which are read anyway, show the other entries.
     const bool few = !what.keys_only && fewest <= kFirstKeys;
     if (walked.empty() || (count / kLonger <= fewest && !few)) {
-      walked.push_back(list(entry, starts));
+      walked.push_back(list(entry, gaps));
     } else {
       others.push_back(entry);
     }
@@ -457,27 +499,23 @@ void find_rows(const Store& store, const TableSchema& schema, const Store::Snaps
   }
 }
 
-void erase_worn(Store& store, const std::string& prefix, ListStarts& starts) {
+void erase_worn(Store& store, const std::string& prefix, ListGaps& gaps) {
   // No snapshot: the caller's lock keeps the list as it is, and a snapshot would make RocksDB
   // compact every table that was loaded since the last one.
-  const std::uint64_t sequence = store.sequence();
-  const std::string end = after_prefix(prefix), start = starts.of(prefix, sequence);
-  Store::Cursor next = first_posting(store, {}, prefix, start, end, sequence, starts);
-  // Where queries have moved the start, nobody knows how many deleted ones lie before it: many.
-  std::uint64_t deleted = start == prefix ? next.skipped() : kDeletedRange;
+  const std::string end = after_prefix(prefix);
+  ListCursor next(store, {}, prefix, prefix, end, &gaps);
   StoreBatch batch = store.batch();
   bool erases = false;
   std::string from = prefix;
   for (int live = 0;; ++live) {
     const std::string to = next.valid() ? std::string(next.key()) : end;
-    if (deleted >= kDeletedRange) {
+    if (next.deleted_before() >= kDeletedRange) {
       batch.erase_range(Family::postings, from, to);
       erases = true;
     }
-    if (!next.valid() || live == kGapsSought) break;
+    if (!next.valid() || live == kWatched) break;
     from = to + '\0';
     next.next();
-    deleted = next.skipped();
   }
   if (erases) store.write(std::move(batch), false);
 }

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "list_starts.hpp"
+#include "list_gaps.hpp"
 #include "scbf/secondary_index.hpp"
 #include "store.hpp"
 
@@ -51,7 +51,7 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
 /// Erases the front of a list as one range, if it is many deleted postings, and every such gap
 /// behind one of its first postings: a queue may keep a job that nobody takes. Readers step over a
 /// range at once. The caller holds the region's `writers`.
-void erase_worn(Store& store, const std::string& prefix, ListStarts& starts);
+void erase_worn(Store& store, const std::string& prefix, ListGaps& gaps);
 
 /// The rows of a region that have all of the entries, with from ≤ key < to (empty `to`: no bound).
 struct Search {
@@ -61,11 +61,11 @@ struct Search {
   bool keys_only = false;            ///< rows come without their values
 };
 /// Appends these rows in key order. Reads the list of the entry with the fewest rows, and of the
-/// other lists only what decides. `starts` are the region's; without a snapshot they are used only
+/// other lists only what decides. `gaps` are the region's; without a snapshot they are used only
 /// in a store that is open for reading only.
 void find_rows(const Store& store, const TableSchema& schema, const Store::Snapshot& at,
                RegionId region, const Search& what, std::vector<Row>& rows,
-               ListStarts* starts = nullptr);
+               ListGaps* gaps = nullptr);
 
 /// Calls each(entry, number of rows) for every value of a region, in order.
 void for_each_value(const Store& store, const Store::Snapshot& at, RegionId region,

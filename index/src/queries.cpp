@@ -115,7 +115,7 @@ class Answering {
                  .to = query_.to,
                  .limit = most,
                  .keys_only = query_.keys_only},
-                rows, &map_[at].region->starts);
+                rows, &map_[at].region->gaps);
       if (rows.empty()) break;
       holds = true;
       found_ += rows.size();

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "encoding.hpp"
-#include "list_starts.hpp"
+#include "list_gaps.hpp"
 #include "scbf/secondary_index.hpp"
 
 namespace scbf::index {
@@ -52,7 +52,7 @@ struct Region {
   std::uint64_t unrated = 0;  ///< hashes inserted and removed since then
 
   LostPostings lost;  ///< protected by `writers`
-  ListStarts starts;  ///< has a lock of its own
+  ListGaps gaps;      ///< has a lock of its own
 
   RegionState state() const noexcept { return {rows, values, changes, history}; }
   void set(const RegionState& state) noexcept {

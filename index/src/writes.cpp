@@ -90,7 +90,7 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
       });
     }
     crash_point("write: the filter has the new values");
-    region.starts.add(
+    region.gaps.add(
         write.postings, [&] { store->write(std::move(batch), options.sync); },
         [&] { return store->sequence(); });
   } catch (...) {
@@ -107,7 +107,7 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   tally->replaced += write.report.replaced;
   tally->removed += write.report.removed;
   try {
-    for (const std::string& list : write.worn) erase_worn(*store, list, region.starts);
+    for (const std::string& list : write.worn) erase_worn(*store, list, region.gaps);
   } catch (const std::exception&) {  // the deleted postings stay, and are stepped over
   }
   if (!region.trusted) return;

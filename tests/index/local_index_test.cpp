@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
+#include <set>
 
 #include "cursor_steps.hpp"
 #include "encoding.hpp"
@@ -77,12 +79,12 @@ class LocalIndex : public ::testing::TestWithParam<bool> {
     std::uint64_t limit = UINT64_MAX;
     bool keys_only = false;
     Store::Snapshot at;
-    ListStarts* starts = nullptr;
+    ListGaps* gaps = nullptr;
   };
   std::vector<Row> find_all(const Wanted& what) {
     std::vector<Row> rows;
     find_rows(store_, people(), what.at, 1,
-              {what.entries, what.from, what.to, what.limit, what.keys_only}, rows, what.starts);
+              {what.entries, what.from, what.to, what.limit, what.keys_only}, rows, what.gaps);
     return rows;
   }
   std::vector<std::string> find(const Wanted& what) {
@@ -274,11 +276,17 @@ TEST_P(LocalIndex, ListsOfAllLengthsAndRowsOfAllSizes) {
   }
 }
 
+/// Where a list begins, as far as is known.
+std::string start_of(const ListGaps& gaps, const std::string& prefix, std::uint64_t snapshot) {
+  const std::vector<Gap> known = gaps.of(prefix, snapshot);
+  return !known.empty() && known[0].after == prefix ? known[0].to : prefix;
+}
+
 // A queue: rows with one value are taken at the front and come at the back.
 TEST_P(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
   const auto key = [](int i) { return fmt::format("job {:04}", i); };
   const std::string prefix = posting_prefix(1, entry_key(0, "pending"));
-  ListStarts starts;
+  ListGaps gaps;
   const auto first = [&](const Store::Snapshot& at, std::string_view from = {},
                          std::string_view to = {}) {
     const Keys found = find({.entries = entries({{0, "pending"}}),
@@ -286,7 +294,7 @@ TEST_P(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
                              .to = to,
                              .limit = 1,
                              .at = at,
-                             .starts = &starts});
+                             .gaps = &gaps});
     return found.empty() ? std::string() : found[0];
   };
   const auto put = [&](const std::string& row_key) {
@@ -294,7 +302,7 @@ TEST_P(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
     const Mutation mutation{&made.key, &made};
     StoreBatch batch = store_.batch();
     const RegionWrite write = write_rows(store_, people(), 1, true, {&mutation, 1}, batch);
-    starts.add(
+    gaps.add(
         write.postings, [&] { store_.write(std::move(batch), false); },
         [&] { return store_.sequence(); });
   };
@@ -308,11 +316,11 @@ TEST_P(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
   remove(400);
   const Store::Snapshot after = store_.snapshot();
   EXPECT_EQ(first(after, key(100)), key(400));
-  EXPECT_EQ(starts.of(prefix, store_.sequence(after)), prefix) << "only a part of it was read";
+  EXPECT_EQ(start_of(gaps, prefix, store_.sequence(after)), prefix) << "only a part of it was read";
   EXPECT_EQ(first(after, {}, key(300)), "");
-  EXPECT_EQ(starts.of(prefix, store_.sequence(after)), prefix + key(300));
+  EXPECT_EQ(start_of(gaps, prefix, store_.sequence(after)), prefix + key(300));
   EXPECT_EQ(first(after), key(400));
-  EXPECT_EQ(starts.of(prefix, store_.sequence(after)), prefix + key(400));
+  EXPECT_EQ(start_of(gaps, prefix, store_.sequence(after)), prefix + key(400));
   EXPECT_EQ(first(before), key(0)) << "an older snapshot";
   EXPECT_EQ(first(after, {}, key(300)), "");
   EXPECT_EQ(first(after, key(450)), key(450));
@@ -327,6 +335,96 @@ TEST_P(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
   EXPECT_EQ(first(store_.snapshot()), key(600));
 }
 
+// A queue with jobs that nobody takes, and that come back.
+TEST_P(LocalIndex, RemembersGapsBehindTheFirstEntries) {
+  const auto key = [](int i) { return fmt::format("job {:05}", i); };
+  ListGaps gaps;
+  std::set<std::string> pending;
+  const auto change = [&](const std::vector<std::string>& keys, bool comes) {
+    std::vector<Row> rows;
+    for (const std::string& each : keys) rows.push_back(row(each, comes ? "pending" : "done"));
+    std::vector<Mutation> mutations;
+    for (const Row& each : rows) mutations.push_back({&each.key, &each});
+    StoreBatch batch = store_.batch();
+    const RegionWrite write = write_rows(store_, people(), 1, true, mutations, batch);
+    gaps.add(
+        write.postings, [&] { store_.write(std::move(batch), false); },
+        [&] { return store_.sequence(); });
+    for (const std::string& each : keys) {
+      pending.erase(each);
+      if (comes) pending.insert(each);
+    }
+  };
+  /// The steps of a query, whose answer must be right.
+  const auto steps = [&](const Store::Snapshot& at, const std::set<std::string>& there,
+                         std::string_view from = {}, std::string_view to = {},
+                         std::uint64_t limit = 6) {
+    Keys found;
+    const std::uint64_t taken = test::steps_of([&] {
+      found = find({.entries = entries({{0, "pending"}}),
+                    .from = from,
+                    .to = to,
+                    .limit = limit,
+                    .keys_only = true,
+                    .at = at,
+                    .gaps = &gaps});
+    });
+    Keys expected;
+    for (auto next = there.lower_bound(std::string(from));
+         next != there.end() && expected.size() < limit && (to.empty() || *next < to); ++next) {
+      expected.push_back(*next);
+    }
+    EXPECT_EQ(found, expected) << "from " << from << " to " << to;
+    return taken;
+  };
+  const auto now = [&](std::string_view from = {}, std::string_view to = {},
+                       std::uint64_t limit = 6) {
+    return steps(store_.snapshot(), pending, from, to, limit);
+  };
+  std::vector<std::string> all, taken;
+  for (int i = 0; i < 6000; ++i) all.push_back(key(i));
+  change(all, true);
+  const Store::Snapshot before = store_.snapshot();
+  const std::set<std::string> all_pending = pending;
+  for (int i = 0; i < 5990; ++i) {
+    if (i != 0 && i != 100 && i != 3000) taken.push_back(key(i));
+  }
+  change(taken, false);
+  EXPECT_GT(now(), 5000u);
+  EXPECT_LT(now(), 200u) << "remembered";
+  EXPECT_LT(now(key(2000)), 200u) << "from the middle of a gap";
+  EXPECT_LT(now(key(100), key(4000)), 200u);
+  EXPECT_LT(now({}, key(3500), 2), 200u);
+  EXPECT_LT(steps(before, all_pending), 200u);
+  // Jobs come at the back, then into a gap; then the one before the gap goes.
+  change({key(7000)}, true);
+  EXPECT_LT(now(), 200u);
+  change({key(4000), key(4001)}, true);
+  EXPECT_GT(now(), 2000u);
+  EXPECT_LT(now(), 200u);
+  EXPECT_LT(steps(before, all_pending), 200u);
+  change({key(100)}, false);
+  now();
+  EXPECT_LT(now(), 200u);
+  change({key(0), key(3000), key(4000), key(4001)}, false);
+  now();
+  EXPECT_LT(now(), 200u);
+  change({key(2500)}, true);
+  now();
+  EXPECT_LT(now(), 200u);
+  // Whatever comes and goes.
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    std::set<std::string> some;
+    for (auto n = random() % 40 + 1; n > 0; --n)
+      some.insert(key(static_cast<int>(random() % 7000)));
+    change({some.begin(), some.end()}, random() % 4 == 0);
+    now();
+    now(key(static_cast<int>(random() % 7000)), {}, random() % 100 + 1);
+    if (round % 50 == 49) change({pending.begin(), std::next(pending.begin(), 40)}, false);
+  }
+}
+
 TEST_P(LocalIndex, AFrozenStoreRemembersWhereAListBegins) {
   const auto key = [](int i) { return fmt::format("job {:04}", i); };
   std::vector<std::pair<std::string, std::optional<Row>>> come, go;
@@ -336,20 +434,21 @@ TEST_P(LocalIndex, AFrozenStoreRemembersWhereAListBegins) {
   write(go);
   const std::vector<std::string> wanted = entries({{0, "pending"}});
   const std::string prefix = posting_prefix(1, wanted[0]);
-  ListStarts starts;
-  find({.entries = wanted, .limit = 1, .starts = &starts});
-  EXPECT_EQ(starts.of(prefix, store_.sequence()), prefix) << "a store that changes, no snapshot";
+  ListGaps gaps;
+  find({.entries = wanted, .limit = 1, .gaps = &gaps});
+  EXPECT_EQ(start_of(gaps, prefix, store_.sequence()), prefix)
+      << "a store that changes, no snapshot";
   store_.sync();
   const Store frozen(directory_ / "store", Store::Open::read_only, 1 << 20);
   for (int again = 0; again < 2; ++again) {
     std::vector<Row> rows;
     const std::uint64_t steps = test::steps_of([&] {
       find_rows(frozen, people(), {}, 1, {.entries = wanted, .limit = 1, .keys_only = true}, rows,
-                &starts);
+                &gaps);
     });
     EXPECT_EQ(rows, (std::vector<Row>{{key(400), {}}}));
     EXPECT_EQ(steps > 400, again == 0) << steps;
-    EXPECT_EQ(starts.of(prefix, frozen.sequence()), prefix + key(400));
+    EXPECT_EQ(start_of(gaps, prefix, frozen.sequence()), prefix + key(400));
   }
 }
 
@@ -383,31 +482,69 @@ TEST(LostPostings, FindTheListThatLosesManyAmongOthersThatLoseFew) {
   EXPECT_TRUE(lost.add("another", 5000)) << "at once";
 }
 
-TEST(ListStarts, AreNotLearntFromASnapshotThatAPostingMayHaveMissed) {
-  ListStarts starts;
+TEST(ListGaps, AreNotLearntFromASnapshotThatAPostingMayHaveMissed) {
+  ListGaps gaps;
   const std::vector<std::string> b = {"list/b"}, other = {"list2/a"};
-  const auto learn = [&](std::uint64_t snapshot) { starts.learn("list/", "list/c", snapshot); };
-  starts.add(
+  const auto learn = [&](std::uint64_t snapshot) {
+    gaps.learn("list/", {"list/", "list/c"}, snapshot);
+  };
+  const auto start = [&](std::uint64_t snapshot) { return start_of(gaps, "list/", snapshot); };
+  gaps.add(
       b, [&] { learn(10); }, [] { return std::uint64_t{20}; });
-  EXPECT_EQ(starts.of("list/", 30), "list/") << "learnt during a write";
+  EXPECT_EQ(start(30), "list/") << "learnt during a write";
   learn(19);
-  EXPECT_EQ(starts.of("list/", 30), "list/") << "learnt from before the write";
+  EXPECT_EQ(start(30), "list/") << "learnt from before the write";
   learn(20);
-  EXPECT_EQ(starts.of("list/", 30), "list/c");
-  EXPECT_EQ(starts.of("list/", 19), "list/");
-  starts.add(
+  EXPECT_EQ(start(30), "list/c");
+  EXPECT_EQ(start(19), "list/");
+  gaps.add(
       other, [] {}, [] { return std::uint64_t{21}; });
-  EXPECT_EQ(starts.of("list/", 30), "list/c");
-  EXPECT_THROW(starts.add(
+  EXPECT_EQ(start(30), "list/c");
+  EXPECT_THROW(gaps.add(
                    b, [] { throw IoError("full"); }, [] { return std::uint64_t{40}; }),
                IoError);
-  EXPECT_EQ(starts.of("list/", 50), "list/b") << "the write may be in the store";
+  EXPECT_EQ(start(50), "list/b") << "the write may be in the store";
   learn(50);
-  EXPECT_EQ(starts.of("list/", 50), "list/b");
-  starts.add(
+  EXPECT_EQ(start(50), "list/b");
+  gaps.add(
       other, [] {}, [] { return std::uint64_t{40}; });
   learn(40);
-  EXPECT_EQ(starts.of("list/", 50), "list/c");
+  EXPECT_EQ(start(50), "list/c");
+}
+
+TEST(ListGaps, AreKnownUntilAPostingMayComeIntoThem) {
+  ListGaps gaps;
+  const auto gap = [](const char* after, const char* to) {
+    return Gap{fmt::format("list/{}", after), fmt::format("list/{}", to)};
+  };
+  const auto add = [&](const char* posting) {
+    const std::vector<std::string> postings = {fmt::format("list/{}", posting)};
+    gaps.add(
+        postings, [] {}, [] { return std::uint64_t{2}; });
+  };
+  const auto learn_all = [&] {
+    for (const Gap& each : {gap("e", "g"), gap("", "b"), gap("k", "p"), gap("b", "d")}) {
+      gaps.learn("list/", each, 2);
+    }
+  };
+  using Gaps = std::vector<Gap>;
+  learn_all();
+  EXPECT_EQ(gaps.of("list/", 2), (Gaps{gap("", "b"), gap("b", "d"), gap("e", "g"), gap("k", "p")}));
+  EXPECT_EQ(gaps.of("list/", 1), Gaps{});
+  EXPECT_EQ(gaps.of("list", 2), Gaps{});
+  add("p");  // behind all of them
+  EXPECT_EQ(gaps.of("list/", 2).size(), 4u);
+  add("m");
+  EXPECT_EQ(gaps.of("list/", 2), (Gaps{gap("", "b"), gap("b", "d"), gap("e", "g")}));
+  add("c");  // others of the same write may be behind it
+  EXPECT_EQ(gaps.of("list/", 2), Gaps{gap("", "b")});
+  add("a");
+  EXPECT_EQ(gaps.of("list/", 2), Gaps{gap("", "a")});
+  learn_all();
+  gaps.learn("list/", gap("b", "h"), 2);  // what was between is gone
+  EXPECT_EQ(gaps.of("list/", 2), (Gaps{gap("", "b"), gap("b", "h"), gap("k", "p")}));
+  gaps.learn("list/", gap("", "p"), 2);
+  EXPECT_EQ(gaps.of("list/", 2), Gaps{gap("", "p")});
 }
 
 TEST_P(LocalIndex, CountsThatCannotBeAreRefused) {
