@@ -113,9 +113,10 @@ CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat
     if (hashes_.empty() || hashes_.back().size + keys.size() > kPart) {
       if ((hashes_.size() + 1) * kPart * sizeof(std::uint64_t) > most_bytes) return false;
       // Not cleared: it is written before it is read.
-      hashes_.push_back({std::make_unique_for_overwrite<std::uint64_t[]>(kPart)});
+      hashes_.push_back(
+          {std::make_unique_for_overwrite<std::uint64_t[]>(std::max(kPart, keys.size()))});
     }
-    Hashes& last = hashes_.back();  // has room, since a block has fewer keys than a part
+    Hashes& last = hashes_.back();
     keys.hashes(seed, {last.words.get() + last.size, keys.size()});
     last.size += keys.size();
     return true;
