@@ -99,8 +99,9 @@ def schema(
     children: Sequence[Schema] = (),
     dictionary: Schema | None = None,
     metadata: bytes | None = None,
+    name: bytes | None = None,
 ) -> Schema:
-    made = Schema(format=format, metadata=metadata, release=_release_schema, n_children=len(children))
+    made = Schema(format=format, name=name, metadata=metadata, release=_release_schema, n_children=len(children))
     if children:
         made.children = (c.POINTER(Schema) * len(children))(*map(c.pointer, children))
     if dictionary:

@@ -2,6 +2,7 @@
 """The secondary index, against a dict of rows. tests/index has its guarantees; here it is what Python sees."""
 
 import copy
+import ctypes
 import datetime
 import pickle
 import random
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 import scbf
+from arrow_structs import OneArray, OneStream, array, schema
 
 if not hasattr(scbf, "SecondaryIndex"):
     pytest.skip("this build has no secondary index", allow_module_level=True)
@@ -321,6 +323,61 @@ def test_what_arrow_has_that_is_refused(index: scbf.SecondaryIndex) -> None:
     with pytest.raises(scbf.InvalidArgument, match="index 1 is 5, and the dictionary has 1 values"):
         index.load(pa.table({"id": ["1", "2"], "city": broken}))
     check_equal(index, {})
+
+
+ID, CITY = schema(b"u", name=b"id"), schema(b"u", name=b"city")
+
+
+def text(length: int = 2, offsets: tuple[int, ...] = (0, 1, 2), data: bytes | None = b"ab", **change: Any) -> Any:
+    return array(length, [None, (ctypes.c_int32 * len(offsets))(*offsets), data], **change)
+
+
+def rows_of(*columns: Any, length: int = 2, **change: Any) -> Any:
+    return array(length, change.pop("buffers", [None]), children=columns, **change)
+
+
+WRONG_ROWS: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
+    "length": (lambda: (schema(b"+s", [ID]), rows_of(text(), length=-1)), "its length is -1"),
+    "offset": (lambda: (schema(b"+s", [ID]), rows_of(text(), offset=-2)), "its offset -2"),
+    "more rows than fields": (lambda: (schema(b"+s", [ID]), rows_of(text(), length=5)),
+                             "a child has 2 values, and its parent has them from 0 to 5"),
+    "rows behind the fields": (lambda: (schema(b"+s", [ID]), rows_of(text(), offset=1)),
+                               "a child has 2 values, and its parent has them from 1 to 3"),
+    "a null row": (
+        lambda: (schema(b"+s", [ID]), rows_of(text(), null_count=1, buffers=[(ctypes.c_uint8 * 1)(1)])),
+        "row 1 of the struct is null as a whole"),
+    "fewer columns": (lambda: (schema(b"+s", [ID, CITY]), rows_of(text())), "it has other columns than its schema"),
+    "more columns": (lambda: (schema(b"+s", [ID]), rows_of(text(), text())), "it has other columns than its schema"),
+    "offsets that fall": (
+        lambda: (schema(b"+s", [ID]), rows_of(text(offsets=(0, 2, 1)))), "offset 2 is 1: must be at least offset 1, 2"),
+    "a negative offset of text": (lambda: (schema(b"+s", [ID]), rows_of(text(offsets=(-1, 1, 2)))), "offset 0 is -1"),
+    "no text": (lambda: (schema(b"+s", [ID]), rows_of(text(data=None))), "the buffer of the bytes is missing"),
+    "integers under a schema of text": (
+        lambda: (schema(b"+s", [ID]), rows_of(array(2, [None, (ctypes.c_int64 * 2)()]))),
+        "format 'u' has 3 buffers, and this array 2"),
+    "no format": (lambda: (schema(b"+s", [schema(None, name=b"id")]), rows_of(text())), "its schema has no format"),
+    "no name": (lambda: (schema(b"+s", [schema(b"u")]), rows_of(text())), "column '': no such column"),
+    "no dictionary": (
+        lambda: (schema(b"+s", [schema(b"i", name=b"id", dictionary=schema(b"u"))]),
+                 rows_of(array(2, [None, (ctypes.c_int32 * 2)()]))),
+        "the dictionary of the values is missing"),
+    "an index of -1": (
+        lambda: (schema(b"+s", [schema(b"i", name=b"id", dictionary=schema(b"u"))]),
+                 rows_of(array(2, [None, (ctypes.c_int32 * 2)(0, -1)], dictionary=text()))),
+        "index 1 is -1, and the dictionary has 2 values"),
+    "text as indices": (
+        lambda: (schema(b"+s", [schema(b"u", name=b"id", dictionary=schema(b"u"))]), rows_of(text(dictionary=text()))),
+        "format 'u' for the indices of a dictionary"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ROWS)
+def test_rows_of_arrow_that_are_wrong(index: scbf.SecondaryIndex, name: str) -> None:
+    make, message = WRONG_ROWS[name]
+    for given in (lambda: OneArray(*make()), lambda: OneStream(lambda: make()[0], iter([make()[1]]).__next__)):
+        with pytest.raises(scbf.InvalidArgument, match=message):
+            index.load(given())
+        check_equal(index, {})
 
 
 def test_data_frames(index: scbf.SecondaryIndex) -> None:
