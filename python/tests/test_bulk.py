@@ -434,13 +434,18 @@ bulk.insert(np.arange(400_000))
 """)
 
 
-def test_nothing_is_kept() -> None:
+@pytest.mark.parametrize(("keys", "before", "times", "most"), [
+    ([1], 200, 4000, 400_000),
+    (KEYS, 5, 30, 20 * KEYS.nbytes),  # those wait in partitions, which are as large as they are
+], ids=["one key", "partitions"])
+def test_nothing_is_kept(keys: Any, before: int, times: int, most: int) -> None:
     some = scbf.Filter(geometry=GEOMETRY)
     def rss() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-    for _ in range(200):
-        some.bulk().insert([1])
-    before = rss()
-    for _ in range(4000):
-        some.bulk().insert([1])
-    assert rss() - before < 400_000
+    def insert(times: int) -> None:
+        for _ in range(times):
+            some.bulk(threads=1, path="partitioned").insert(keys)
+    insert(before)
+    held = rss()
+    insert(times)
+    assert rss() - held < most
