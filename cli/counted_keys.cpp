@@ -110,15 +110,17 @@ CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat
   have_hashes_ = true;
   KeyReader reader(inputs, format);
   const auto keep = [&](const KeyBatch& keys) {
-    if (hashes_.empty() || hashes_.back().size + keys.size() > kPart) {
-      if ((hashes_.size() + 1) * kPart * sizeof(std::uint64_t) > most_bytes) return false;
-      // Not cleared: it is written before it is read.
-      hashes_.push_back(
-          {std::make_unique_for_overwrite<std::uint64_t[]>(std::max(kPart, keys.size()))});
+    for (std::size_t first = 0, taken = 0; first < keys.size(); first += taken) {
+      if (hashes_.empty() || hashes_.back().size == kPart) {
+        if ((hashes_.size() + 1) * kPart * sizeof(std::uint64_t) > most_bytes) return false;
+        // Not cleared: it is written before it is read.
+        hashes_.push_back({std::make_unique_for_overwrite<std::uint64_t[]>(kPart)});
+      }
+      Hashes& last = hashes_.back();
+      taken = std::min(keys.size() - first, kPart - last.size);
+      keys.slice(first, taken).hashes(seed, {last.words.get() + last.size, taken});
+      last.size += taken;
     }
-    Hashes& last = hashes_.back();
-    keys.hashes(seed, {last.words.get() + last.size, keys.size()});
-    last.size += keys.size();
     return true;
   };
   run.go_through(reader, "counting", [&](const KeyBlock& block) {

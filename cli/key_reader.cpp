@@ -419,7 +419,7 @@ void KeyReader::fill_lines(KeyBlock& block) {
     input_bytes_ += n;
     for (const std::size_t stop = end + n; end < stop;) {
       const std::size_t searched = std::min(kSearched, stop - end);
-      std::array<std::uint32_t, kSearched + kLineEndsBeyond> ends;
+      std::array<std::uint32_t, kSearched> ends;
       const std::size_t found = line_ends({data + end, searched}, format_.end, ends.data());
       for (std::size_t i = 0; i < found; ++i) {
         add(end + ends[i]);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "line_ends.hpp"
 
+// Vectors of SVE have no size known to the compiler.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#include <hwy/targets.h>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "line_ends.cpp"
 #include <hwy/foreach_target.h>
@@ -16,7 +20,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr std::size_t kBits = 64;  // bytes that are searched at a time
+constexpr std::size_t kBits = 64;   // bytes that are searched at a time
+constexpr std::size_t kLikely = 2;  // ends among these, at most
 
 template <class Bits>
 HWY_INLINE std::uint64_t read_bits(const std::uint8_t* at) noexcept {
@@ -34,6 +39,7 @@ HWY_INLINE std::uint64_t ends_in(const std::uint8_t* at, std::uint8_t end) noexc
 #if HWY_TARGET == HWY_SCALAR
     ends |= std::uint64_t{at[i] == end} << i;
 #else
+    static_assert(lanes == 16 || lanes == 32 || lanes == 64);
     std::uint8_t bytes[8];
     hn::StoreMaskBits(tag, hn::Eq(hn::LoadU(tag, at + i), hn::Set(tag, end)), bytes);
     // As many bits as were stored: more would have to wait until they are in the cache.
@@ -53,7 +59,7 @@ std::size_t LineEnds(const std::uint8_t* bytes, std::size_t n, std::uint8_t end,
     std::uint64_t ends = ends_in(bytes + i, end);
     const auto here = static_cast<std::size_t>(std::popcount(ends));
     // Two are written whether they are there or not; what was not there is overwritten.
-    for (std::size_t j = 0; j < kLineEndsBeyond || j < here; ++j, ends &= ends - 1) {
+    for (std::size_t j = 0; j < kLikely || j < here; ++j, ends &= ends - 1) {
       out[found + j] =
           static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(std::countr_zero(ends));
     }

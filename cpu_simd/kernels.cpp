@@ -54,17 +54,22 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
 
 inline void Hash16BytesHere(const char* keys, std::size_t n, std::uint64_t seed,
                             std::uint64_t* hashes) noexcept {
+  std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR  // it has no second lane
   const Tag64 tag;
   const std::size_t lanes = hn::Lanes(tag);
   const auto first_mask = hn::Set(tag, detail::first_seed_mask(seed));
   const auto last_mask = hn::Set(tag, detail::last_seed_mask(seed));
-  std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::Vec<Tag64> first, last;
-    hwy::Prefetch(keys + 16 * (i + kStripKeys));  // as above
-    hn::LoadInterleaved2(tag, reinterpret_cast<const std::uint64_t*>(keys + 16 * i), first, last);
+    const char* const at = keys + 16 * i;
+    hwy::Prefetch(at + 16 * kStripKeys);  // as above
+    // Two loads, because LoadInterleaved2 of the emulated vectors wants aligned keys.
+    const auto low = hn::LoadU(tag, reinterpret_cast<const std::uint64_t*>(at));
+    const auto high = hn::LoadU(tag, reinterpret_cast<const std::uint64_t*>(at + 8 * lanes));
+    const auto first = hn::ConcatEven(tag, high, low), last = hn::ConcatOdd(tag, high, low);
     hn::StoreU(hash_16_bytes<VectorOps>(first, last, first_mask, last_mask), tag, hashes + i);
   }
+#endif
   plain_hash_16_bytes(keys + 16 * i, n - i, seed, hashes + i);
 }
 inline constexpr HashKernels kHashes = {HashU64Here, Hash16BytesHere};

@@ -25,7 +25,9 @@ namespace scbf::index {
 /// No posting of the list lies between these two posting_keys.
 struct Gap {
   std::string after;  ///< a posting, or the list's prefix: the gap is at its front
-  std::string to;     ///< the next posting, or what is behind the part of the list that was read
+  std::string to;     ///< the next posting, or the end of the part of the list that was read
+  std::uint64_t deleted = 0;  ///< postings that were met there
+  std::uint64_t erased = 0;   ///< how many of them have been erased as a range
 
   bool operator==(const Gap&) const = default;
 };
@@ -57,7 +59,9 @@ class ListGaps {
     const auto behind =
         std::ranges::find_if(list, [&](const Known& known) { return known.gap.after > gap.after; });
     list.insert(behind, Known{std::move(gap), snapshot});
-    if (list.size() > kMostGaps) list.pop_back();
+    if (list.size() <= kMostGaps) return;
+    list.erase(
+        std::ranges::min_element(list, {}, [](const Known& known) { return known.gap.deleted; }));
   }
 
   /// Brackets a write that adds postings, of which the first of each list is given. Calls of the
@@ -77,7 +81,7 @@ class ListGaps {
     std::uint64_t since;  ///< the first snapshot that is known to have it
   };
   // Memory: a list holds its prefix and two posting_keys for each gap.
-  static constexpr std::size_t kMostLists = 64, kMostGaps = 8;
+  static constexpr std::size_t kMostLists = 64, kMostGaps = 16;
 
   void begin(std::span<const std::string> postings) {
     const std::lock_guard lock(mutex_);
@@ -117,7 +121,7 @@ class ListGaps {
 class LostPostings {
  public:
   /// A list has lost `lost` postings. Returns whether it has lost so many since it was last found
-  /// that its front may be worth erasing.
+  /// that its gaps may be worth erasing.
   bool add(std::string_view prefix, std::uint64_t lost) noexcept {
     const std::size_t list = std::hash<std::string_view>()(prefix);
     Count* least = &counts_[0];

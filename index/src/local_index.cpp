@@ -248,7 +248,7 @@ constexpr std::size_t kFirstKeys = 16, kMostKeys = 1024;
 constexpr std::uint64_t kLonger = 8;
 // Steps of a cursor before it seeks instead.
 constexpr int kSteps = 16;
-// Deleted postings in a gap that is worth remembering, and in one that is worth erasing as a range.
+// Deleted postings in a gap that is worth remembering, and those that are worth erasing as a range.
 constexpr std::uint64_t kDeleted = 64, kDeletedRange = 1024;
 // Gaps are looked for behind so many of the first postings that a cursor meets.
 constexpr int kWatched = 64;
@@ -274,9 +274,11 @@ class ListCursor {
     cursor_.emplace(store.cursor(
         Family::postings, covering != nullptr ? std::min(covering->to, end) : begin, end, at));
     if (covering != nullptr) {
-      passed(covering->after, true);
+      passed(covering->after, covering);
     } else if (begin == prefix) {
-      passed(prefix, false);
+      passed(prefix, nullptr);
+    } else if (begin.back() == '\0') {  // right behind the key without it
+      passed(begin.substr(0, begin.size() - 1), nullptr);
     }
   }
 
@@ -292,20 +294,28 @@ class ListCursor {
     } else {
       cursor_->next();
     }
-    passed(before_, gap != known_.end());
+    passed(before_, gap != known_.end() ? &*gap : nullptr);
   }
   void seek(std::string_view key) { cursor_->seek(key); }
-  /// How many deleted postings lie right before this one; kDeletedRange if that is not known and
-  /// they are many. Valid at the beginning of a list, and after the first kWatched steps.
-  std::uint64_t deleted_before() const { return deleted_; }
+  /// What lies right before this posting. Valid at the beginning of a list, and after each of the
+  /// first kWatched steps.
+  const Gap& gap_before() const { return before_this_; }
+  /// That gap has been erased as a range.
+  void note_erased() {
+    before_this_.erased = before_this_.deleted;
+    if (before_this_.deleted >= kDeleted) gaps_->learn(prefix_, before_this_, sequence_);
+  }
 
  private:
-  /// The cursor has come here from `after`, through a known gap or not.
-  void passed(const std::string& after, bool known) {
+  /// The cursor has come here from `after`, perhaps through a gap that was known.
+  void passed(const std::string& after, const Gap* known) {
     const std::uint64_t skipped = cursor_->skipped();
-    deleted_ = known ? std::max(skipped, kDeletedRange) : skipped;
-    if (gaps_ == nullptr || skipped < kDeleted) return;
-    gaps_->learn(prefix_, {after, valid() ? std::string(key()) : end_}, sequence_);
+    before_this_ = {after, valid() ? std::string(key()) : end_, skipped};
+    if (known != nullptr) {
+      before_this_.deleted += known->deleted;
+      before_this_.erased = known->erased;
+    }
+    if (gaps_ != nullptr && skipped >= kDeleted) gaps_->learn(prefix_, before_this_, sequence_);
   }
 
   std::string prefix_, end_, before_;
@@ -314,7 +324,7 @@ class ListCursor {
   std::vector<Gap> known_;
   std::optional<Store::Cursor> cursor_;
   int watched_ = 0;
-  std::uint64_t deleted_ = 0;
+  Gap before_this_;
 };
 
 /// The postings of one entry in a range of keys, from one snapshot.
@@ -504,20 +514,17 @@ void erase_worn(Store& store, const std::string& prefix, ListGaps& gaps) {
   // compact every table that was loaded since the last one.
   const std::string end = after_prefix(prefix);
   ListCursor next(store, {}, prefix, prefix, end, &gaps);
-  StoreBatch batch = store.batch();
-  bool erases = false;
-  std::string from = prefix;
   for (int live = 0;; ++live) {
-    const std::string to = next.valid() ? std::string(next.key()) : end;
-    if (next.deleted_before() >= kDeletedRange) {
-      batch.erase_range(Family::postings, from, to);
-      erases = true;
+    const Gap& gap = next.gap_before();
+    if (gap.deleted - gap.erased >= kDeletedRange) {
+      StoreBatch batch = store.batch();
+      batch.erase_range(Family::postings, gap.after == prefix ? prefix : gap.after + '\0', gap.to);
+      store.write(std::move(batch), false);
+      next.note_erased();
     }
-    if (!next.valid() || live == kWatched) break;
-    from = to + '\0';
+    if (!next.valid() || live == kWatched) return;
     next.next();
   }
-  if (erases) store.write(std::move(batch), false);
 }
 
 void for_each_value(const Store& store, const Store::Snapshot& at, RegionId region,

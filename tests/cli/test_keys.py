@@ -157,6 +157,14 @@ class Lines(CommandTest):
             os.remove(self.path("counted.scbf"))
             os.remove(self.path("given.scbf"))
 
+    def test_counted_keys_of_blocks_that_a_long_line_made_large(self):
+        self.write("in.txt", b"x" * (3 << 20) + b"\n" + b"a\nb\n" * 1_300_000)
+        counted = self.scbf_json("build", "-o", "counted.scbf", "in.txt")
+        self.assertEqual(counted["keys"], 2_600_001)
+        self.assertTrue(counted["hashes_kept"])
+        self.scbf("build", "--capacity", 2_600_001, "-o", "given.scbf", "in.txt")
+        self.assertEqual(self.digest("counted.scbf"), self.digest("given.scbf"))
+
     @unittest.skipIf(os.environ.get("SCBF_SANITIZE"), "sanitizers reserve more address space")
     def test_without_memory_for_hashes_keys_are_read_twice(self):
         self.write("in.txt", lines(words(100_000)))

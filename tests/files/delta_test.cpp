@@ -256,8 +256,8 @@ TEST(Delta, OfAFilterOfAnotherSeedIsRefusedWithBothSeeds) {
   writer.insert(std::uint64_t{1});
   const Delta delta = published.advance(writer);
   ASSERT_FALSE(delta.whole());
-  EXPECT_THROW_WITH(reader.apply(delta), Incompatible, "with seed 7 and 1 stage, from epoch 1 on");
-  EXPECT_THROW_WITH(reader.apply(delta), Incompatible, "with seed 0 and 1 stage, and has epoch 1");
+  EXPECT_THROW_WITH(reader.apply(delta), Incompatible, "with seed 7 and 1 stage: this one is");
+  EXPECT_THROW_WITH(reader.apply(delta), Incompatible, "with seed 0 and 1 stage, of epoch 1, too");
 }
 
 TEST(Delta, AFilterThatIsChangedOtherwiseLosesItsEpoch) {

@@ -2,6 +2,7 @@
 // Writes, queries, and splits, merges and moves of regions, all at once.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string_view>
 #include <thread>
@@ -140,6 +141,60 @@ TEST(IndexThreads, NothingIsMissedWhileFiltersShrink) {
 
 // Each thread's rows in a backup are the first so many that it wrote, all that were acknowledged
 // before the backup began among them, and each is whole.
+// A queue with a job that nobody takes: queries remember gaps while a writer makes them, and puts
+// jobs into them.
+TEST(IndexThreads, NothingIsMissedBehindGapsThatComeAndGo) {
+  constexpr int kJobs = 3000, kReaders = 2;
+  Directory directory;
+  SecondaryIndex index =
+      SecondaryIndex::create(directory / "index", people(), {.region_values = 8, .servers = 1});
+  const auto job = [](int i, const char* state) {
+    return Row{fmt::format("{:06}", i), {state, "", ""}};
+  };
+  std::vector<Row> all;
+  for (int i = 0; i < kJobs; ++i) all.push_back(job(i, "pending"));
+  index.put(all);
+  // Jobs that are pending all the time.
+  const std::vector<int> kept = {0, 1000, 2000, kJobs - 1};
+  std::atomic<bool> writing = true;
+  std::atomic<int> missed = 0, asked = 0;
+  std::vector<std::thread> readers;
+  for (int r = 0; r < kReaders; ++r) {
+    readers.emplace_back([&] {
+      while (writing || asked < 10) {
+        const auto found = index.query({.all_of = {{"city", "pending"}}}).rows;
+        for (const int i : kept) {
+          missed += !std::ranges::binary_search(found, job(i, "").key, {}, &Row::key) ? 1 : 0;
+        }
+        index.query({.all_of = {{"city", "pending"}}, .limit = 3});
+        ++asked;
+      }
+    });
+  }
+  const auto is_there = [&](int i) {
+    const auto found =
+        index.query({.all_of = {{"city", "pending"}}, .from = job(i, "").key, .limit = 1});
+    return !found.rows.empty() && found.rows[0].key == job(i, "").key;
+  };
+  for (int round = 0; round < 4; ++round) {
+    for (int first = 0; first < kJobs; first += 250) {
+      std::vector<Row> taken;
+      for (int i = first; i < first + 250; ++i) {
+        if (std::ranges::count(kept, i) == 0) taken.push_back(job(i, "done"));
+      }
+      index.put(taken);
+      const int back = first * 7 % kJobs + 5;  // one comes back, into a gap or before it
+      index.put(job(back, "pending"));
+      EXPECT_TRUE(is_there(back)) << "round " << round << ", job " << back;
+    }
+    index.put(all);
+  }
+  writing = false;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(missed, 0);
+  EXPECT_EQ(index.check().problem_count, 0u);
+}
+
 TEST(IndexThreads, ABackupIsAPrefixOfTheWrites) {
   constexpr std::size_t kWriters = 3;
   constexpr int kBackups = 4;

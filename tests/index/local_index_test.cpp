@@ -396,6 +396,7 @@ TEST_P(LocalIndex, RemembersGapsBehindTheFirstEntries) {
   EXPECT_LT(now(key(100), key(4000)), 200u);
   EXPECT_LT(now({}, key(3500), 2), 200u);
   EXPECT_LT(steps(before, all_pending), 200u);
+  EXPECT_LT(steps(store_.snapshot(), pending, key(100) + '\0'), 200u);
   // Jobs come at the back, then into a gap; then the one before the gap goes.
   change({key(7000)}, true);
   EXPECT_LT(now(), 200u);
@@ -423,6 +424,69 @@ TEST_P(LocalIndex, RemembersGapsBehindTheFirstEntries) {
     now(key(static_cast<int>(random() % 7000)), {}, random() % 100 + 1);
     if (round % 50 == 49) change({pending.begin(), std::next(pending.begin(), 40)}, false);
   }
+}
+
+// A page that begins behind a job that stays, again and again.
+TEST_P(LocalIndex, RemembersTheGapAtTheBeginningOfAPage) {
+  std::vector<std::pair<std::string, std::optional<Row>>> come, go;
+  for (int i = 0; i < 3000; ++i) come.push_back({fmt::format("{:04}", i), row("", "pending")});
+  for (auto& [key, made] : come) made->key = key;
+  for (int i = 1; i < 2990; ++i) go.push_back({fmt::format("{:04}", i), std::nullopt});
+  write(come);
+  write(go);
+  ListGaps gaps;
+  const std::string from = std::string("0000") + '\0';
+  const auto steps = [&] {
+    return test::steps_of([&] {
+      EXPECT_EQ(find({.entries = entries({{0, "pending"}}),
+                      .from = from,
+                      .limit = 1,
+                      .at = store_.snapshot(),
+                      .gaps = &gaps}),
+                Keys{"2990"});
+    });
+  };
+  EXPECT_GT(steps(), 2000u);
+  EXPECT_LT(steps(), 100u);
+}
+
+// Small gaps are not erased, and large ones once.
+TEST_P(LocalIndex, ErasesWhatIsWornOnce) {
+  std::vector<std::pair<std::string, std::optional<Row>>> come, go;
+  const auto key = [](int i) { return fmt::format("{:05}", i); };
+  for (int i = 0; i < 9000; ++i) come.push_back({key(i), row(key(i), "pending")});
+  const auto take = [&](int first, int end) {
+    go.clear();
+    for (int i = first; i < end; ++i) go.push_back({key(i), std::nullopt});
+    write(go);
+  };
+  write(come);
+  take(1, 700);
+  take(701, 5000);
+  ListGaps gaps;
+  const std::string prefix = posting_prefix(1, entry_key(0, "pending"));
+  const auto erase = [&] {
+    const std::uint64_t before = store_.sequence();
+    erase_worn(store_, prefix, gaps);
+    return store_.sequence() - before;
+  };
+  const auto steps = [&] {
+    return test::steps_of([&] { find({.entries = entries({{0, "pending"}}), .limit = 5}); });
+  };
+  EXPECT_GT(steps(), 4500u);
+  EXPECT_EQ(erase(), 1u) << "the gap of 4,299, not that of 699";
+  for (int again = 0; again < 3; ++again) EXPECT_EQ(erase(), 0u);
+  take(5000, 5900);
+  EXPECT_EQ(erase(), 0u) << "too few since";
+  take(5900, 6100);
+  EXPECT_EQ(erase(), 1u);
+  EXPECT_EQ(erase(), 0u);
+  store_.sync();
+  const Store reopened(directory_ / "store", Store::Open::read_only, 1 << 20);
+  std::vector<Row> rows;
+  find_rows(reopened, people(), {}, 1, {.entries = entries({{0, "pending"}}), .limit = 5}, rows);
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_EQ(rows[0].key + rows[1].key + rows[2].key, key(0) + key(700) + key(6100));
 }
 
 TEST_P(LocalIndex, AFrozenStoreRemembersWhereAListBegins) {
@@ -545,6 +609,18 @@ TEST(ListGaps, AreKnownUntilAPostingMayComeIntoThem) {
   EXPECT_EQ(gaps.of("list/", 2), (Gaps{gap("", "b"), gap("b", "h"), gap("k", "p")}));
   gaps.learn("list/", gap("", "p"), 2);
   EXPECT_EQ(gaps.of("list/", 2), Gaps{gap("", "p")});
+}
+
+TEST(ListGaps, OfAListTheLargestAreKept) {
+  ListGaps gaps;
+  for (unsigned i = 0; i < 40; ++i) {
+    gaps.learn("list/", {fmt::format("list/{:02}", i), fmt::format("list/{:02}a", i), 100 + i % 20},
+               1);
+  }
+  const std::vector<Gap> kept = gaps.of("list/", 1);
+  EXPECT_EQ(kept.size(), 16u);
+  for (const Gap& gap : kept) EXPECT_GE(gap.deleted, 112u) << gap.after;
+  EXPECT_TRUE(std::ranges::is_sorted(kept, {}, &Gap::after));
 }
 
 TEST_P(LocalIndex, CountsThatCannotBeAreRefused) {

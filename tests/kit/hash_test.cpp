@@ -81,12 +81,16 @@ TEST_P(HashKernels, EqualXxh3AtEveryLengthOfTheBatch) {
       constexpr std::uint64_t kUntouched = 0xDEAD'BEEF;
       std::vector<std::uint64_t> hashes(n + 1, kUntouched);
       kernels().u64(words.data(), n, seed, hashes.data());
-      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(hashes[i], xxh3(words[i], seed)) << n << i;
+      for (std::size_t i = 0; i < n; ++i) {
+        ASSERT_EQ(hashes[i], xxh3(words[i], seed))
+            << "seed " << seed << ", key " << i << " of " << n;
+      }
       ASSERT_EQ(hashes[n], kUntouched);
       for (std::size_t shift = 0; shift < 8; ++shift) {  // keys may lie anywhere
         kernels().of_16_bytes(bytes + shift, n, seed, hashes.data());
         for (std::size_t i = 0; i < n; ++i) {
-          ASSERT_EQ(hashes[i], xxh3(std::string_view(bytes + shift + 16 * i, 16), seed)) << n << i;
+          ASSERT_EQ(hashes[i], xxh3(std::string_view(bytes + shift + 16 * i, 16), seed))
+              << "seed " << seed << ", key " << i << " of " << n << ", from byte " << shift;
         }
         ASSERT_EQ(hashes[n], kUntouched);
       }

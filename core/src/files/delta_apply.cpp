@@ -115,9 +115,9 @@ DeltaMessage::DeltaMessage(const FilterState& state, const Delta& delta) {
                          counted(stages, "stage"));
     };
     throw Incompatible(
-        fmt::format("apply: the delta is of another filter, {}, from epoch {} on: this one is {}, "
-                    "and has epoch {}",
-                    described(head->growth, head->seed, parts.size()), delta.since().number,
+        fmt::format("apply: the delta is of another filter, {}: this one is {}, of epoch {}, too; "
+                    "begin with a whole filter",
+                    described(head->growth, head->seed, parts.size()),
                     described(state.growth, state.seed, state.stages.size()), state.epoch.number));
   }
 }

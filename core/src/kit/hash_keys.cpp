@@ -36,8 +36,8 @@ std::uint64_t xxh3_of(std::string_view key, std::uint64_t seed) noexcept {
   return XXH3_64bits_withSeed(key.data(), key.size(), seed);
 }
 
-/// The hashes of byte strings. Those of others' strings may lie anywhere in memory, and the bytes
-/// of a column come faster, too, if they are fetched ahead.
+/// The hashes of byte strings. Bytes are fetched ahead: strings of others may lie anywhere in
+/// memory, and those of a column come faster, too.
 std::size_t hash_strings(const KeyBatch& keys, std::size_t first, std::size_t count,
                          std::uint64_t seed, std::uint64_t* out) noexcept {
   return keys.with_bytes([&](auto bytes_of) {
@@ -54,36 +54,32 @@ std::size_t hash_strings(const KeyBatch& keys, std::size_t first, std::size_t co
   });
 }
 
-/// Keys of 8 or 16 bytes are hashed in vectors; valid ones are brought together first.
+/// Keys of 8 or 16 bytes are hashed in vectors. Valid ones are brought together first.
 std::size_t hash_fixed(const KeyBatch& keys, std::size_t first, std::size_t count,
                        std::uint64_t seed, const HashKernels& kernels,
                        std::uint64_t* out) noexcept {
   if (count == 0) return 0;
   const std::size_t width = keys.bytes(first).size();
   const char* const begin = keys.bytes(first).data();
-  if (width == 8) {
-    const std::size_t valid = gather(keys, first, count, out, [&](std::size_t i) {
-      std::uint64_t key;
-      std::memcpy(&key, begin + 8 * (i - first), sizeof key);  // aligned
-      return key;
-    });
-    kernels.u64(out, valid, seed, out);
-    return valid;
-  }
-  if (width != 16) return hash_strings(keys, first, count, seed, out);
-  if (!keys.has_validity()) {
+  if (width == 16 && !keys.has_validity()) {
     kernels.of_16_bytes(begin, count, seed, out);
     return count;
   }
-  constexpr std::size_t kStrip = 256;
-  std::array<char, 16 * kStrip> strip;
+  if (width != 8 && width != 16) return hash_strings(keys, first, count, seed, out);
+  constexpr std::size_t kStrip = 256;  // keys, which stay in cache
+  alignas(std::uint64_t) std::array<char, 16 * kStrip> strip;
   std::size_t valid = 0;
   for (std::size_t i = 0; i < count; i += kStrip) {
     std::size_t taken = 0;
     for (std::size_t j = i; j < std::min(count, i + kStrip); ++j) {
-      if (keys.valid(first + j)) std::memcpy(&strip[16 * taken++], begin + 16 * j, 16);
+      if (keys.valid(first + j)) std::memcpy(&strip[width * taken++], begin + width * j, width);
     }
-    kernels.of_16_bytes(strip.data(), taken, seed, out + valid);
+    if (width == 16) {
+      kernels.of_16_bytes(strip.data(), taken, seed, out + valid);
+    } else {
+      std::memcpy(out + valid, strip.data(), width * taken);
+      kernels.u64(out + valid, taken, seed, out + valid);
+    }
     valid += taken;
   }
   return valid;

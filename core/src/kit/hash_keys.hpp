@@ -14,7 +14,7 @@ namespace scbf {
 using HashU64 = void (*)(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
                          std::uint64_t* hashes) noexcept;
 
-/// Hashes n keys of 16 bytes, which lie one behind the other, anywhere.
+/// Hashes n keys of 16 bytes, back to back, at any alignment.
 using Hash16Bytes = void (*)(const char* keys, std::size_t n, std::uint64_t seed,
                              std::uint64_t* hashes) noexcept;
 

@@ -42,7 +42,7 @@ inline constexpr std::uint32_t kMostGatheredRows = kBitsPerLine;
 static_assert(kRankedSlices * kMaxRankedPositions <= kMostGatheredRows);
 
 struct RowKernels {
-  /// Hashes of 64-bit keys.
+  /// Hashes of keys of 8 and of 16 bytes.
   HashKernels hashes;
   /// rows[i · k + j] = the row of counter j of hashes[i].
   void (*locate)(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,

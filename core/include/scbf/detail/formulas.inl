@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The formulas from key to hash to positions. All backends share them, so all agree byte for
-// byte. They are written only here; docs/file_format.md says the same in words.
+// byte. They are written only here, but for the hashes of strings on a device
+// (scbf/cuda/xxh3.hpp); docs/file_format.md says the same in words.
 //
 // No include guard: the file is included once into scbf::detail (hash.hpp, positions.hpp) and once
 // more for each vector target of cpu_simd/, because a function must be compiled for the instruction

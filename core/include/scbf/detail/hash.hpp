@@ -67,8 +67,8 @@ SCBF_INLINE constexpr std::uint64_t u64_seed_mask(std::uint64_t seed) noexcept {
   return 0xC73A'B174'C5EC'D5A2u - (seed ^ (swapped << 32));
 }
 
-/// Its parts in the hash of 16 bytes: bytes 24 … 39 and 40 … 55 of the secret,
-/// folded.
+/// The seed's parts in the hash of a key of 16 bytes: bytes 24 … 39 and 40 … 55 of the secret,
+/// folded, plus and minus the seed.
 SCBF_INLINE constexpr std::uint64_t first_seed_mask(std::uint64_t seed) noexcept {
   return 0x6782'737B'EA42'39B9u + seed;
 }
