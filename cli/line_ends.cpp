@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "line_ends.hpp"
 
-// Vectors of SVE have no size known to the compiler.
+// As in cpu_simd/kernels.cpp: the compiler does not know how long the vectors of SVE are.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #include <hwy/targets.h>
 
@@ -21,7 +21,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t kBits = 64;   // bytes that are searched at a time
-constexpr std::size_t kLikely = 2;  // ends among these, at most
+constexpr std::size_t kLikely = 2;  // ends among these; more of them take a branch
 
 template <class Bits>
 HWY_INLINE std::uint64_t read_bits(const std::uint8_t* at) noexcept {

@@ -297,19 +297,23 @@ class ListCursor {
     passed(before_, gap != known_.end() ? &*gap : nullptr);
   }
   void seek(std::string_view key) { cursor_->seek(key); }
-  /// What lies right before this posting. Valid at the beginning of a list, and after each of the
-  /// first kWatched steps.
+  /// The gap right before this posting, if it is worth remembering; otherwise nothing is deleted in
+  /// it. Valid at the beginning of a list, and after each of the first kWatched steps.
   const Gap& gap_before() const { return before_this_; }
   /// That gap has been erased as a range.
   void note_erased() {
     before_this_.erased = before_this_.deleted;
-    if (before_this_.deleted >= kDeleted) gaps_->learn(prefix_, before_this_, sequence_);
+    gaps_->learn(prefix_, before_this_, sequence_);
   }
 
  private:
   /// The cursor has come here from `after`, perhaps through a gap that was known.
   void passed(const std::string& after, const Gap* known) {
     const std::uint64_t skipped = cursor_->skipped();
+    if (skipped < kDeleted && known == nullptr) {  // nearly always: nothing is copied
+      before_this_.deleted = before_this_.erased = 0;
+      return;
+    }
     before_this_ = {after, valid() ? std::string(key()) : end_, skipped};
     if (known != nullptr) {
       before_this_.deleted += known->deleted;

@@ -36,8 +36,8 @@ std::uint64_t xxh3_of(std::string_view key, std::uint64_t seed) noexcept {
   return XXH3_64bits_withSeed(key.data(), key.size(), seed);
 }
 
-/// The hashes of byte strings. Bytes are fetched ahead: strings of others may lie anywhere in
-/// memory, and those of a column come faster, too.
+/// The hashes of byte strings. Bytes are fetched ahead, because separate strings may lie anywhere
+/// in memory. It speeds columns up, too.
 std::size_t hash_strings(const KeyBatch& keys, std::size_t first, std::size_t count,
                          std::uint64_t seed, std::uint64_t* out) noexcept {
   return keys.with_bytes([&](auto bytes_of) {
