@@ -3,10 +3,11 @@
 // batches took on either path, per kind of work, and lets the next ones take the one that costs
 // less. Answers and counters do not depend on the path.
 //
-// A batch that pays for fresh scratch memory says nothing of the next ones, which have it. Such a
-// batch tries both ways only if it is the first of all, and for itself only: nothing is booked. Nor
-// is a first try booked if the whole batch needs more scratch memory than there is. (A later one
-// is: if the sizes say direct, no batch ever gets more.)
+// A batch that pays for fresh scratch memory says nothing of the next ones, which have it. If it is
+// the first of all, it tries both ways for itself only: nothing is booked. Nor is a first try
+// booked if the whole batch needs more scratch memory than there is. A later one is: if the sizes
+// say direct, no batch ever gets more. There, until something is booked, batches that would pay try
+// both with the memory that there is, if it is enough for a pass.
 //
 // A key that goes directly costs the same in any large batch. A pass by partition costs something
 // per key, and something per cache line of the filter, of which it reads all: half of what a key
@@ -46,7 +47,7 @@ class PathTimes {
   bool are_due(bool cheap) noexcept;
   /// Counts a batch that tries both.
   void count_try() noexcept { begun_.fetch_add(1, std::memory_order_relaxed); }
-  /// Has no batch tried both yet? One that pays for scratch memory does so only then.
+  /// Has no batch tried both yet? Only then does one pay for scratch memory to do so.
   bool is_first() const noexcept { return begun_.load(std::memory_order_relaxed) == 0; }
 
  private:
@@ -98,9 +99,20 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
     return is_first && !has_won && left >= 4 * choice.enough ? std::max(2 * choice.enough, left / 4)
                                                              : left;
   };
-  const PartitionPlan first = chosen(part_of(keys.size() - 2 * samples * sample, true)).plan;
-  const bool pays = pays_once_for_scratch(first.shard_bytes * choice.threads);
   const bool is_first_try = times.is_first();
+  const auto is_to_pay = [&] {
+    const PartitionPlan first = chosen(part_of(keys.size() - 2 * samples * sample, true)).plan;
+    return pays_once_for_scratch(first.shard_bytes * choice.threads);
+  };
+  bool pays = is_to_pay();
+  const std::size_t kept = kept_scratch();
+  const bool sizes_say_direct =
+      choice.way == Way::direct && !times.faster(keys.size(), choice.lines);
+  if (pays && !is_first_try && sizes_say_direct && kept > 0) {
+    options.scratch_bytes = std::min(options.scratch_bytes, kept);
+    const Choice frugal = chosen(keys.size());
+    if (frugal.enough != 0) choice = frugal, pays = is_to_pay();
+  }
   // Where keys go by partition, only the samples of a try go in the slower way.
   const bool cheap = choice.way == Way::by_position && keys.size() >= 16 * samples * sample;
   if (!(pays ? is_first_try : times.are_due(cheap))) return work(std::size_t{0}, keys, choice);

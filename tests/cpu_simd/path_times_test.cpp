@@ -16,6 +16,7 @@
 #include "cpu_simd/work_kinds.hpp"
 #include "kit/scratch.hpp"
 
+namespace scbf_test::path_times_test {
 namespace {
 
 using scbf::Choice;
@@ -250,6 +251,31 @@ TEST_P(RunFaster, BatchesThatPayForScratchMemoryBookNothing) {
   EXPECT_EQ(ways().size(), 1u);
 }
 
+/// As in a program that builds filters in between: less memory is kept than a lookup takes.
+TEST_P(RunFaster, UntilOneIsBookedBatchesMakeDoWithTheScratchMemoryThereIs) {
+  // Of another kind than the others.
+  const Geometry geometry = Geometry::ranked(82, 300'000, 0).with(scbf::Cell::bit);
+  const PathTimes& times = scbf::path_times(GetParam(), geometry, 1);
+  const std::vector<std::uint64_t> keys(4'000'000);
+  scbf::release_scratch();
+  { const scbf::Scratch kept(geometry.bytes() / 5); }
+  const std::size_t kept = scbf::kept_scratch();
+  for (int batch = 0; batch < 2; ++batch) {
+    std::set<Way> ways;
+    std::size_t most = 0;
+    scbf::run_faster(GetParam(), geometry, keys, {.threads = 1, .scratch_bytes = geometry.bytes()},
+                     [&](std::size_t, const KeyBatch&, const Choice& choice) {
+                       ways.insert(choice.way);
+                       if (choice.way != Way::by_position) return;
+                       most = std::max(most, choice.plan.shard_bytes);
+                     });
+    EXPECT_EQ(ways, (std::set{Way::direct, Way::by_position})) << batch;
+    EXPECT_EQ(most <= kept, batch > 0) << batch;
+    EXPECT_EQ(times.faster(4'000'000, 500'000).has_value(), batch > 0) << batch;
+  }
+  keep_scratch();
+}
+
 /// What it passed over may be the only part that ran in memory which is there to stay.
 TEST_P(RunFaster, AFirstTryBooksNothingIfTheWholeBatchNeedsMoreScratchMemory) {
   // Of another kind than the others.
@@ -383,3 +409,4 @@ TEST(Caches, TheLastCacheIsWhatOneCoreReaches) {
 }
 
 }  // namespace
+}  // namespace scbf_test::path_times_test
