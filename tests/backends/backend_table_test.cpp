@@ -11,6 +11,7 @@
 #include "support/environment.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::backend_table_test {
 namespace {
 
 using scbf::BackendUnavailable;
@@ -140,3 +141,4 @@ TEST(BackendTable, AFilterKeepsItsBackendWhenAnotherIsRefused) {
 }
 
 }  // namespace
+}  // namespace scbf_test::backend_table_test

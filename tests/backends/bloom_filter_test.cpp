@@ -17,9 +17,9 @@
 #include "support/moving.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::bloom_filter_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::BloomFilter;
 using scbf::BulkInserter;
 using scbf::Cell;
@@ -482,3 +482,4 @@ TEST(Estimates, AtTheEnds) {
 }
 
 }  // namespace
+}  // namespace scbf_test::bloom_filter_test

@@ -15,9 +15,9 @@
 #include "support/setups.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace scbf_test::bulk_insertion_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::BulkInserter;
 using scbf::Filter;
 using scbf::FilterFull;
@@ -255,3 +255,4 @@ TEST(BulkObject, LetsTheFilterMove) {
 }
 
 }  // namespace
+}  // namespace scbf_test::bulk_insertion_test

@@ -12,9 +12,8 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::contract_test {
 namespace {
-
-using namespace scbf_test;
 
 const bool kAdded = add_far_backends();
 
@@ -199,3 +198,4 @@ TEST(Targets, AForcedTargetSaysItsName) {
 }
 
 }  // namespace
+}  // namespace scbf_test::contract_test

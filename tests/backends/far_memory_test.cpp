@@ -12,9 +12,9 @@
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::far_memory_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Filter;
 using scbf::Geometry;
 using scbf::InvalidArgument;
@@ -502,3 +502,4 @@ TEST_F(FarMemory, ToMapToADeviceIsToLoad) {
 }
 
 }  // namespace
+}  // namespace scbf_test::far_memory_test

@@ -18,9 +18,9 @@
 #include "support/setups.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace scbf_test::few_keys_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Filter;
 using scbf::Geometry;
 using scbf::Growth;
@@ -486,3 +486,4 @@ TEST_P(Stages, RemovalOfOneKeyEqualsABatch) {
 }
 
 }  // namespace
+}  // namespace scbf_test::few_keys_test

@@ -14,9 +14,9 @@
 #include "support/setups.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace scbf_test::insert_new_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::BloomFilter;
 using scbf::Cell;
 using scbf::Filter;
@@ -456,3 +456,4 @@ TEST(Arguments, BackendsInheritIt) {
 }
 
 }  // namespace
+}  // namespace scbf_test::insert_new_test

@@ -9,9 +9,8 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::large_batches_test {
 namespace {
-
-using namespace scbf_test;
 
 struct Expected {
   std::vector<std::uint64_t> in, asked, out, words_inserted, words_removed;
@@ -78,3 +77,4 @@ TEST_P(BulkBatch, EqualsTheModel) { compare_large(GetParam(), scaled(800'000, 20
 TEST(Bulk, IsNotEmpty) { EXPECT_FALSE(bulk_cases().empty()); }
 
 }  // namespace
+}  // namespace scbf_test::large_batches_test

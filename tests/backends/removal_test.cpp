@@ -10,9 +10,9 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::removal_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Geometry;
 
 std::vector<Shape> tiny_shapes() {
@@ -215,3 +215,4 @@ TEST_P(OneKey, SharedCountersAmongManyRepeatedKeys) {
 }
 
 }  // namespace
+}  // namespace scbf_test::removal_test

@@ -14,9 +14,9 @@
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::several_filters_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::ConstCounterView;
 using scbf::CounterView;
 using scbf::Geometry;
@@ -379,3 +379,4 @@ TEST(SeveralFiltersInMemory, EqualsFiltersAskedOneByOne) {
 }
 
 }  // namespace
+}  // namespace scbf_test::several_filters_test

@@ -18,9 +18,9 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::threads_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Geometry;
 using scbf::Path;
 
@@ -178,3 +178,4 @@ TEST(Threads, AskingForMoreThanThereAreIsFine) {
 }
 
 }  // namespace
+}  // namespace scbf_test::threads_test

@@ -16,9 +16,9 @@
 #include "support/setups.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace scbf_test::views_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Filter;
 using scbf::Geometry;
 using scbf::Growth;
@@ -170,3 +170,4 @@ TEST(View, OfAMappedFilterOnlyLooksUp) {
 }
 
 }  // namespace
+}  // namespace scbf_test::views_test

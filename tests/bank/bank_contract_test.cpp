@@ -7,9 +7,9 @@
 
 #include "support/bank_model.hpp"
 
+namespace scbf_test::bank_contract_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Bank;
 using scbf::BatchOptions;
 using scbf::Filter;
@@ -20,7 +20,7 @@ using scbf::KeyBatch;
 using scbf::MemberKeys;
 using scbf::MembersFull;
 
-RC_GTEST_PROP(Bank, EqualsSeparateFilters, ()) {
+RC_GTEST_PROP(BankContract, EqualsSeparateFilters, ()) {
   const Growth growth =
       *rc::gen::arbitrary<bool>()
           ? (*rc::gen::elementOf(bank_growths())).second
@@ -331,3 +331,4 @@ TEST_P(BankContract, NullsAndEveryKindOfKey) {
 }
 
 }  // namespace
+}  // namespace scbf_test::bank_contract_test

@@ -12,9 +12,9 @@
 #include "support/bank_model.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace scbf_test::bank_copies_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Bank;
 using scbf::BloomBank;
 using scbf::BloomFilter;
@@ -200,3 +200,4 @@ TEST(EqualBanks, WhateverTheLengthOfTheirRows) {
 }
 
 }  // namespace
+}  // namespace scbf_test::bank_copies_test

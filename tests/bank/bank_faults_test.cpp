@@ -17,9 +17,9 @@
 #include "support/short_memory.hpp"
 #include "support/unreliable_executors.hpp"
 
+namespace scbf_test::bank_faults_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Bank;
 using scbf::BatchOptions;
 using scbf::Filter;
@@ -407,3 +407,4 @@ TEST_P(FailingBank, CountsExactlyTheKeysItSays) {
 }
 
 }  // namespace
+}  // namespace scbf_test::bank_faults_test

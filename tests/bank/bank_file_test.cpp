@@ -17,7 +17,7 @@
 #include "scbf/bloom_filter.hpp"
 #include "support/bank_check.hpp"
 
-namespace scbf::test {
+namespace scbf::test::bank_file_test {
 namespace {
 
 constexpr std::size_t kEntry = 32;
@@ -579,4 +579,4 @@ TEST(BankFile, MetadataHasItsLimit) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::bank_file_test

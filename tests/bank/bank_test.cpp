@@ -12,9 +12,9 @@
 #include "support/scale.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace scbf_test::bank_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Bank;
 using scbf::Filter;
 using scbf::Geometry;
@@ -403,3 +403,4 @@ TEST(Bank, QuestionsAndSavesMayRunAtOnce) {
 }
 
 }  // namespace
+}  // namespace scbf_test::bank_test

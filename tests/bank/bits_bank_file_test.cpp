@@ -20,7 +20,7 @@
 #include "scbf/delta.hpp"
 #include "support/bank_check.hpp"
 
-namespace scbf::test {
+namespace scbf::test::bits_bank_file_test {
 namespace {
 
 constexpr std::size_t kLevelCountAt = 136, kStagesAt = 144;
@@ -665,4 +665,4 @@ TEST(BitsBankFile, ASinkThatFailsFailsTheCall) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::bits_bank_file_test

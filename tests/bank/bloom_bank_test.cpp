@@ -19,9 +19,9 @@
 #include "support/short_memory.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace scbf_test::bloom_bank_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Bank;
 using scbf::BatchOptions;
 using scbf::BloomBank;
@@ -611,3 +611,4 @@ TEST(BloomBank, ChangesNothingWhenMemoryIsShort) {
 }
 
 }  // namespace
+}  // namespace scbf_test::bloom_bank_test

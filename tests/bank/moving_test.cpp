@@ -11,9 +11,9 @@
 #include "support/bank_model.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace scbf_test::moving_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Bank;
 using scbf::BloomBank;
 using scbf::BloomFilter;
@@ -330,3 +330,4 @@ TEST(Moving, Banks) {
 }
 
 }  // namespace
+}  // namespace scbf_test::moving_test

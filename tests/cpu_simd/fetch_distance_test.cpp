@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+namespace scbf_test::fetch_distance_test {
 namespace {
 
 using scbf::at_best_distance;
@@ -131,3 +132,4 @@ TEST(FetchDistance, TheFasterOneIsTakenForTheRest) {
 }
 
 }  // namespace
+}  // namespace scbf_test::fetch_distance_test

@@ -17,9 +17,9 @@
 #include "kit/ranked_lists.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::kernels_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::FilterArrays;
 using scbf::Geometry;
 using scbf::Kernels;
@@ -281,3 +281,4 @@ INSTANTIATE_TEST_SUITE_P(Targets, KernelsOf, testing::Range(std::size_t{0}, tabl
                          name_of);
 
 }  // namespace
+}  // namespace scbf_test::kernels_test

@@ -8,6 +8,7 @@
 
 #include "scbf/geometry.hpp"
 
+namespace scbf_test::shards_test {
 namespace {
 
 using scbf::Cell;
@@ -42,3 +43,4 @@ TEST(Partitions, BeginWithACacheLine) {
 }
 
 }  // namespace
+}  // namespace scbf_test::shards_test

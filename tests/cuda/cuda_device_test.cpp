@@ -20,9 +20,9 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::cuda_device_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Path;
 using scbf::cuda::DeviceFilter;
 using scbf::cuda::DeviceKeys;
@@ -610,3 +610,4 @@ TEST(DeviceFilterErrors, WithoutADeviceTheReasonIsGiven) {
 }
 
 }  // namespace
+}  // namespace scbf_test::cuda_device_test

@@ -18,9 +18,9 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::cuda_engine_test {
 namespace {
 
-using namespace scbf_test;
 namespace cuda = scbf::cuda;
 using scbf::BloomFilter;
 using scbf::Cell;
@@ -599,3 +599,4 @@ TEST(Removal, WhatIsGivenBackIsNotForOthers) {
 }
 
 }  // namespace
+}  // namespace scbf_test::cuda_engine_test

@@ -14,9 +14,9 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::cuda_filter_ref_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::cuda::FilterRef;
 
 static_assert(std::is_trivially_copyable_v<FilterRef>, "goes into a kernel by value");
@@ -176,3 +176,4 @@ TEST_P(FilterRefOf, HashesStringsAsTheModelDoes) {
 }
 
 }  // namespace
+}  // namespace scbf_test::cuda_filter_ref_test

@@ -15,9 +15,9 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::cuda_new_keys_test {
 namespace {
 
-using namespace scbf_test;
 namespace cuda = scbf::cuda;
 using scbf::Cell;
 using scbf::Geometry;
@@ -150,3 +150,4 @@ TEST_P(NewKeys, NullsAreNotRead) {
 }
 
 }  // namespace
+}  // namespace scbf_test::cuda_new_keys_test

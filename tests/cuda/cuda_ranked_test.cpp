@@ -14,9 +14,9 @@
 #include "scbf/bloom_filter.hpp"
 #include "scbf/key_batch.hpp"
 
+namespace scbf_test::cuda_ranked_test {
 namespace {
 
-using namespace scbf_test;
 namespace cuda = scbf::cuda;
 using scbf::BloomFilter;
 using scbf::Cell;
@@ -209,3 +209,4 @@ TEST_P(RankedEngine, Bits) {
 }
 
 }  // namespace
+}  // namespace scbf_test::cuda_ranked_test

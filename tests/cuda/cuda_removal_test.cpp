@@ -13,9 +13,9 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::cuda_removal_test {
 namespace {
 
-using namespace scbf_test;
 namespace cuda = scbf::cuda;
 using scbf::Geometry;
 using Keys = std::vector<std::uint64_t>;
@@ -224,3 +224,4 @@ TEST(RemovalRounds, OfDifferentKeysAreFew) {
 }
 
 }  // namespace
+}  // namespace scbf_test::cuda_removal_test

@@ -15,9 +15,9 @@
 #include "support/keys.hpp"
 #include "support/scale.hpp"
 
+namespace scbf_test::cuda_words_test {
 namespace {
 
-using namespace scbf_test;
 namespace cuda = scbf::cuda;
 using Word = std::uint64_t;
 
@@ -421,3 +421,4 @@ TEST_P(WordUpdates, InAnyInterleavingAreThoseOfSomeOrder) {
 }
 
 }  // namespace
+}  // namespace scbf_test::cuda_words_test

@@ -14,9 +14,8 @@
 
 #include "support/keys.hpp"
 
+namespace scbf_test::cuda_xxh3_test {
 namespace {
-
-using namespace scbf_test;
 
 /// Random bytes in whole aligned words, because the hash reads words.
 class Bytes {
@@ -83,3 +82,4 @@ TEST(DeviceHash, ReadsNoWordBeyondTheString) {
 }
 
 }  // namespace
+}  // namespace scbf_test::cuda_xxh3_test

@@ -5,7 +5,7 @@
 #include "scbf/bloom_filter.hpp"
 #include "support/setups.hpp"
 
-namespace scbf::test {
+namespace scbf::test::bits_file_test {
 namespace {
 
 using scbf_test::contains;
@@ -171,4 +171,4 @@ TEST(BitsFile, AContainerHasOneKindOfStage) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::bits_file_test

@@ -10,7 +10,7 @@
 #include "files/file_format.hpp"
 #include "files/file_test_support.hpp"
 
-namespace scbf::test {
+namespace scbf::test::chunk_coding_test {
 namespace {
 
 using file_format::BitReader;
@@ -249,4 +249,4 @@ TEST(ChunkCoding, DamagedBytesAreRefusedOrHarmless) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::chunk_coding_test

@@ -5,7 +5,7 @@
 #include "scbf/bloom_filter.hpp"
 #include "support/setups.hpp"
 
-namespace scbf::test {
+namespace scbf::test::compressed_file_test {
 namespace {
 
 constexpr SaveOptions kCompress{.compress = true};
@@ -184,4 +184,4 @@ TEST(CompressedFile, AHugeClaimCostsNoMemory) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::compressed_file_test

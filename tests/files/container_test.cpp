@@ -9,7 +9,7 @@
 #include "files/container_format.hpp"
 #include "files/file_test_support.hpp"
 
-namespace scbf::test {
+namespace scbf::test::container_test {
 namespace {
 
 TEST(Container, AStageIsAFilterFileOfItsOwn) {
@@ -147,4 +147,4 @@ TEST(HostileContainer, StagesCannotBeExchangedOrClaimed) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::container_test

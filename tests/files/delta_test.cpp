@@ -14,7 +14,7 @@
 #include "support/setups.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace scbf::test {
+namespace scbf::test::delta_test {
 namespace {
 
 using scbf_test::random_keys;
@@ -529,4 +529,4 @@ TEST(Replica, AnswersWhileDeltasAreApplied) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::delta_test

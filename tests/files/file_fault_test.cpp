@@ -18,7 +18,7 @@
 #include "files/file_test_support.hpp"
 #include "files/save_filter.hpp"
 
-namespace scbf::test {
+namespace scbf::test::file_fault_test {
 namespace {
 
 /// The real calls. Before each, `before` gets its number (from 1) and its name. If it returns an
@@ -568,4 +568,4 @@ TEST_F(FileFault, MappingAndSavingAtOnce) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::file_fault_test

@@ -9,7 +9,7 @@
 #include "files/file_test_support.hpp"
 #include "support/far_backend.hpp"
 
-namespace scbf::test {
+namespace scbf::test::file_format_test {
 namespace {
 
 const bool kAdded = scbf_test::add_far_backends();
@@ -297,4 +297,4 @@ TEST(FileFormat, FilesThatCannotBeReadAreIoErrors) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::file_format_test

@@ -10,7 +10,7 @@
 #include "files/file_test_support.hpp"
 #include "support/scale.hpp"
 
-namespace scbf::test {
+namespace scbf::test::file_hostile_test {
 namespace {
 
 std::uint64_t peak_memory_bytes() {
@@ -309,4 +309,4 @@ TEST(HostileFile, ChunksCannotBeExchanged) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::file_hostile_test

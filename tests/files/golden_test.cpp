@@ -17,7 +17,7 @@
 #include "scbf/bloom_filter.hpp"
 #include "scbf/delta.hpp"
 
-namespace scbf::test {
+namespace scbf::test::golden_test {
 namespace {
 
 const fs::path kGolden = fs::path(SCBF_TEST_DATA_DIR) / "golden";
@@ -504,4 +504,4 @@ TEST_F(IndependentReader, RefusesDamage) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::golden_test

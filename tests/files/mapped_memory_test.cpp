@@ -11,7 +11,7 @@
 #include "support/far_backend.hpp"
 #include "support/setups.hpp"
 
-namespace scbf::test {
+namespace scbf::test::mapped_memory_test {
 namespace {
 
 using scbf_test::contains;
@@ -127,4 +127,4 @@ TEST(MappedMemory, RefusesWhatFilesAreRefusedFor) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::mapped_memory_test

@@ -6,7 +6,7 @@
 #include "scbf/sizing.hpp"
 #include "support/setups.hpp"
 
-namespace scbf::test {
+namespace scbf::test::ranked_file_test {
 namespace {
 
 Filter spilled_sample() {
@@ -163,4 +163,4 @@ TEST(RankedFile, LayoutsAreNotMixedInAContainer) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::ranked_file_test

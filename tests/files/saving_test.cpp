@@ -12,7 +12,7 @@
 #include "scbf/sizing.hpp"
 #include "support/setups.hpp"
 
-namespace scbf::test {
+namespace scbf::test::saving_test {
 namespace {
 
 using scbf_test::ThreadExecutor;
@@ -161,4 +161,4 @@ TEST(Saving, TheFirstFaultIsToldWhoeverFindsIt) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::saving_test

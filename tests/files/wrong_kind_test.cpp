@@ -12,7 +12,7 @@
 #include "scbf/bloom_filter.hpp"
 #include "scbf/delta.hpp"
 
-namespace scbf::test {
+namespace scbf::test::wrong_kind_test {
 namespace {
 
 /// What is said of a file that is not of this class.
@@ -63,4 +63,4 @@ TEST(WrongKind, SaysWhichKindAFileIs) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::wrong_kind_test

@@ -14,9 +14,9 @@
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::all_or_nothing_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Bank;
 using scbf::BatchOptions;
 using scbf::Filter;
@@ -167,3 +167,4 @@ TEST(AllOrNothing, IsForOneMemberOfABank) {
 }
 
 }  // namespace
+}  // namespace scbf_test::all_or_nothing_test

@@ -18,9 +18,9 @@
 #include "support/short_memory.hpp"
 #include "support/unreliable_executors.hpp"
 
+namespace scbf_test::faults_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::BatchOptions;
 using scbf::Filter;
 using scbf::FilterFull;
@@ -575,3 +575,4 @@ TEST(Faults, ADeltaIsAppliedAsAWholeOrNotAtAll) {
 }
 
 }  // namespace
+}  // namespace scbf_test::faults_test

@@ -14,9 +14,9 @@
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::filter_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Filter;
 using scbf::Geometry;
 using scbf::Growth;
@@ -394,3 +394,4 @@ TEST(Assign, RefusesWhatIsNotAFilterAndChangesNothing) {
 }
 
 }  // namespace
+}  // namespace scbf_test::filter_test

@@ -9,9 +9,9 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::growth_rate_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Filter;
 using scbf::Geometry;
 using scbf::Growth;
@@ -112,3 +112,4 @@ TEST(Ambiguous, ShareIsAsPredicted) {
 }
 
 }  // namespace
+}  // namespace scbf_test::growth_rate_test

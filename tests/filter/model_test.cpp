@@ -7,9 +7,8 @@
 #include "support/reference.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::model_test {
 namespace {
-
-using namespace scbf_test;
 
 class Model : public ::testing::TestWithParam<Shape> {
  protected:
@@ -67,3 +66,4 @@ TEST_P(Model, Strings) {
 }
 
 }  // namespace
+}  // namespace scbf_test::model_test

@@ -15,9 +15,9 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::ranked_streams_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Geometry;
 using scbf::Layout;
 
@@ -172,3 +172,4 @@ TEST(RankedStreams, KeysBeyondThePlanStay) {
 }
 
 }  // namespace
+}  // namespace scbf_test::ranked_streams_test

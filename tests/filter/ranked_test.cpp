@@ -21,9 +21,9 @@
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::ranked_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Geometry, scbf::Removal;
 
 constexpr unsigned kSlices = 4;
@@ -656,3 +656,4 @@ TEST(RankedFilter, WhatItCannotDo) {
 }
 
 }  // namespace
+}  // namespace scbf_test::ranked_test

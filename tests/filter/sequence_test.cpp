@@ -12,9 +12,9 @@
 #include "support/reference.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::sequence_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Filter;
 using scbf::Geometry;
 using scbf::Growth;
@@ -264,3 +264,4 @@ RC_GTEST_PROP(Batches, EqualAnySplitOfThem, ()) {
 }
 
 }  // namespace
+}  // namespace scbf_test::sequence_test

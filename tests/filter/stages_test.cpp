@@ -12,9 +12,9 @@
 #include "support/reference.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::stages_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Filter;
 using scbf::FilterFull;
 using scbf::Geometry;
@@ -428,3 +428,4 @@ TEST(StagesWhole, StatisticsAddUp) {
 }
 
 }  // namespace
+}  // namespace scbf_test::stages_test

@@ -10,7 +10,7 @@
 #include <random>
 #include <tuple>
 
-namespace scbf::index {
+namespace scbf::index::encoding_test {
 namespace {
 
 std::string random_bytes(std::mt19937_64& random) {
@@ -179,4 +179,4 @@ TEST(Encoding, DefinitionsAreWrittenAsEver) {
 }
 
 }  // namespace
-}  // namespace scbf::index
+}  // namespace scbf::index::encoding_test

@@ -3,7 +3,9 @@
 // a crash. (index_threads_test.cpp has backups beside threads that write.)
 #include "support/disk.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "crash_points.hpp"
@@ -22,7 +24,7 @@ extern "C" int link(const char* from, const char* to) {
   return static_cast<int>(::syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
-namespace scbf {
+namespace scbf::index_backup_test {
 namespace {
 
 using namespace test;
@@ -269,4 +271,4 @@ TEST_P(Backup, EndedByACrash) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::index_backup_test

@@ -13,7 +13,7 @@
 #include "indexed.hpp"
 #include "store.hpp"
 
-namespace scbf {
+namespace scbf::index_columns_test {
 namespace {
 
 using namespace test;
@@ -348,4 +348,4 @@ TEST_F(Columns, APlanWeighsLargeRegionsAgainstSmallOnes) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::index_columns_test

@@ -17,7 +17,7 @@
 #include "index_support.hpp"
 #include "support/scale.hpp"
 
-namespace scbf {
+namespace scbf::index_crash_test {
 namespace {
 
 using namespace test;
@@ -254,4 +254,4 @@ TEST_F(Loads, AtRandomMoments) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::index_crash_test

@@ -13,7 +13,7 @@
 #include "indexed.hpp"
 #include "support/scale.hpp"
 
-namespace scbf {
+namespace scbf::index_disk_test {
 namespace {
 
 using namespace test;
@@ -347,4 +347,4 @@ TEST_P(FullDisk, NoLogFilesAreWritten) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::index_disk_test

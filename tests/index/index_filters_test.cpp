@@ -8,7 +8,7 @@
 #include "crash_points.hpp"
 #include "damaged.hpp"
 
-namespace scbf {
+namespace scbf::index_filters_test {
 namespace {
 
 using namespace test;
@@ -453,4 +453,4 @@ TEST_F(Filters, AnIndexThatIsAssignedToIsSavedFirst) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::index_filters_test

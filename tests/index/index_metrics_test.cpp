@@ -9,7 +9,7 @@
 
 #include "indexed.hpp"
 
-namespace scbf {
+namespace scbf::index_metrics_test {
 namespace {
 
 using namespace test;
@@ -177,4 +177,4 @@ TEST(Metrics, StayWhenAReaderIsRefreshed) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::index_metrics_test

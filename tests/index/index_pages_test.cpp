@@ -14,7 +14,7 @@
 #include "cursor_steps.hpp"
 #include "indexed.hpp"
 
-namespace scbf {
+namespace scbf::index_pages_test {
 namespace {
 
 using namespace test;
@@ -383,4 +383,4 @@ TEST(Queues, LoseNothing) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::index_pages_test

@@ -18,7 +18,7 @@
 #include "support/counters_only.hpp"
 #include "support/scale.hpp"
 
-namespace scbf {
+namespace scbf::index_reader_test {
 namespace {
 
 using namespace test;
@@ -331,4 +331,4 @@ TEST_P(BesideAWriter, EachViewIsWholeAndStaysAsItIs) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::index_reader_test

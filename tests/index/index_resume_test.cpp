@@ -16,7 +16,7 @@
 #include "disk_errors.hpp"
 #include "indexed.hpp"
 
-namespace scbf {
+namespace scbf::index_resume_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -205,4 +205,4 @@ TEST_F(Resume, EndsWithAnErrorWhereRocksDBLostAFlush) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::index_resume_test

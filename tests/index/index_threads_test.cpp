@@ -10,7 +10,7 @@
 #include "crash_points.hpp"
 #include "index_support.hpp"
 
-namespace scbf {
+namespace scbf::index_threads_test {
 namespace {
 
 using namespace test;
@@ -260,4 +260,4 @@ TEST(IndexThreads, ABackupIsAPrefixOfTheWrites) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::index_threads_test

@@ -12,7 +12,7 @@
 #include "encoding.hpp"
 #include "index_support.hpp"
 
-namespace scbf::index {
+namespace scbf::index::local_index_test {
 namespace {
 
 using test::people;
@@ -633,4 +633,4 @@ TEST_P(LocalIndex, CountsThatCannotBeAreRefused) {
 }
 
 }  // namespace
-}  // namespace scbf::index
+}  // namespace scbf::index::local_index_test

@@ -16,7 +16,7 @@
 #include "indexed.hpp"
 #include "support/moving.hpp"
 
-namespace scbf {
+namespace scbf::secondary_index_test {
 namespace {
 
 using namespace test;
@@ -579,4 +579,4 @@ TEST_P(FalseRequests, AreThoseOfTheRate) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::secondary_index_test

@@ -11,6 +11,7 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::answer_forms_test {
 namespace {
 
 using namespace scbf;
@@ -97,3 +98,4 @@ TEST(AnswerForms, OfManyKeysInParts) {
 }
 
 }  // namespace
+}  // namespace scbf_test::answer_forms_test

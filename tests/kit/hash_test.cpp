@@ -12,6 +12,7 @@
 #include "support/reference.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::hash_test {
 namespace {
 
 using scbf::detail::hash_u64;
@@ -142,3 +143,4 @@ INSTANTIATE_TEST_SUITE_P(Sets, StringHash, ::testing::ValuesIn(scbf_test::string
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
+}  // namespace scbf_test::hash_test

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+namespace scbf_test::in_quotes_test {
 namespace {
 
 using scbf::detail::in_quotes;
@@ -63,3 +64,4 @@ TEST(InQuotes, CutsBetweenCharacters) {
 }
 
 }  // namespace
+}  // namespace scbf_test::in_quotes_test

@@ -16,9 +16,9 @@
 #include "support/reference.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::key_batch_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::InvalidArgument;
 using scbf::KeyBatch;
 
@@ -359,3 +359,4 @@ TEST(KeyBatchArguments, BitmapsAndSlicesPastTheEnd) {
 }
 
 }  // namespace
+}  // namespace scbf_test::key_batch_test

@@ -16,9 +16,9 @@
 #include "support/setups.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace scbf_test::memory_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Geometry;
 using scbf::Path;
 
@@ -116,3 +116,4 @@ TEST_P(Scratch, StaysWithinItsLimit) {
 }
 
 }  // namespace
+}  // namespace scbf_test::memory_test

@@ -10,6 +10,7 @@
 
 #include "support/keys.hpp"
 
+namespace scbf_test::packed_test {
 namespace {
 
 using namespace scbf::detail;
@@ -94,3 +95,4 @@ static_assert(decremented(0x0F, 0) == 0x0F && decremented(0x0E, 0) == 0x0D);
 static_assert(added(0x8, 0x8) == 0xF && subtracted(0x0F, 0x01).inexact == 1);
 
 }  // namespace
+}  // namespace scbf_test::packed_test

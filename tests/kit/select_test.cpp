@@ -8,6 +8,7 @@
 
 #include "kit/ranked_slice.hpp"
 
+namespace scbf_test::select_test {
 namespace {
 
 /// Sparse, dense and even words, and all words of one byte in each place.
@@ -51,3 +52,4 @@ TEST(Select, ByDeposit) {
 #endif
 
 }  // namespace
+}  // namespace scbf_test::select_test

@@ -19,9 +19,9 @@
 #include "support/scale.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::fpr_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Geometry;
 using scbf::Layout;
 
@@ -216,3 +216,4 @@ TEST(FalsePositivesOfStrings, WithCommonPrefixes) {
 }
 
 }  // namespace
+}  // namespace scbf_test::fpr_test

@@ -12,6 +12,7 @@
 #include "scbf/sizing.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::growth_test {
 namespace {
 
 using namespace scbf;
@@ -233,3 +234,4 @@ TEST(GrowthOverhead, IsThatOfTheDocumentation) {
 }
 
 }  // namespace
+}  // namespace scbf_test::growth_test

@@ -7,7 +7,7 @@
 #include "maths/sizing_test_support.hpp"
 #include "scbf/sizing.hpp"
 
-namespace scbf::test {
+namespace scbf::test::overflow_test {
 namespace {
 
 TEST(Overflow, HasTwelveDigitsFromTheTopToTinyTails) {
@@ -96,4 +96,4 @@ TEST(Overflow, HasEnds) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::overflow_test

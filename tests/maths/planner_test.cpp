@@ -10,7 +10,7 @@
 #include "scbf/errors.hpp"
 #include "scbf/sizing.hpp"
 
-namespace scbf {
+namespace scbf::planner_test {
 namespace {
 
 std::string refusal(const PlanRequest& request) {
@@ -238,4 +238,4 @@ TEST(Plan, RefusesAndNamesValueAndLimit) {
 }
 
 }  // namespace
-}  // namespace scbf
+}  // namespace scbf::planner_test

@@ -18,6 +18,7 @@
 #include "support/reference.hpp"
 #include "support/scale.hpp"
 
+namespace scbf_test::positions_test {
 namespace {
 
 using namespace scbf::detail;
@@ -318,3 +319,4 @@ TEST_P(SliceSize, PositionsAreEvenAndSlicesPairwiseIndependent) {
 }
 
 }  // namespace
+}  // namespace scbf_test::positions_test

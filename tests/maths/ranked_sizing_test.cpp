@@ -13,9 +13,9 @@
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 
+namespace scbf_test::ranked_sizing_test {
 namespace {
 
-using namespace scbf_test;
 using scbf::Geometry;
 using scbf::Layout;
 
@@ -301,3 +301,4 @@ TEST(RankedMaths, GrowsByTightening) {
 }
 
 }  // namespace
+}  // namespace scbf_test::ranked_sizing_test

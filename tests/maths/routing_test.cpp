@@ -10,6 +10,7 @@
 #include "scbf/routing.hpp"
 #include "scbf/sizing.hpp"
 
+namespace scbf_test::routing_test {
 namespace {
 
 using namespace scbf;
@@ -116,3 +117,4 @@ TEST(BankSize, AndHowManyFit) {
 }
 
 }  // namespace
+}  // namespace scbf_test::routing_test

@@ -15,7 +15,7 @@
 #include "maths/sizing_test_support.hpp"
 #include "support/setups.hpp"
 
-namespace scbf::test {
+namespace scbf::test::sizing_test {
 namespace {
 
 /// Share of m counters that n balls hit.
@@ -442,4 +442,4 @@ TEST(SizingRefusals, NameValueAndLimit) {
 }
 
 }  // namespace
-}  // namespace scbf::test
+}  // namespace scbf::test::sizing_test

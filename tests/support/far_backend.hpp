@@ -275,12 +275,15 @@ class FarBackend final : public scbf::Backend {
 };
 
 /// Adds three backends to the table: "far", "far:again" in the same memory, and "farther" in
-/// another. Call it while the program starts.
+/// another, once. Call it while the program starts.
 inline bool add_far_backends() {
   static const FarBackend far("far", "far memory"), again("far:again", "far memory"),
       farther("farther", "farther memory");
-  for (const scbf::Backend* backend : {&far, &again, &farther}) scbf::add_backend(*backend);
-  return true;
+  static const bool added = [] {
+    for (const scbf::Backend* backend : {&far, &again, &farther}) scbf::add_backend(*backend);
+    return true;
+  }();
+  return added;
 }
 
 }  // namespace scbf_test
