@@ -24,7 +24,11 @@ function(scbf_python_module target)
     ${src}/classes/readers.cpp ${src}/classes/reports.cpp ${src}/classes/sizing.cpp)
   target_include_directories(${target} PRIVATE ${src} ${PROJECT_SOURCE_DIR}/cuda/include)
   target_link_libraries(${target} PRIVATE scbf::scbf scbf_outer_options fmt::fmt nlohmann_json::nlohmann_json)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  # Each class has a Self of its own, so these files are compiled apart.
+  file(GLOB classes CONFIGURE_DEPENDS ${src}/classes/*.cpp)
+  set_source_files_properties(${classes} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  target_precompile_headers(${target} PRIVATE
+    <nanobind/nanobind.h> <nanobind/stl/string.h> <fmt/format.h> <memory> <string> <vector>)
   if(TARGET scbf::index AND NOT "WITHOUT_INDEX" IN_LIST ARGN)
     target_sources(${target} PRIVATE
       ${src}/keys/arrow_rows.cpp ${src}/classes/index.cpp ${src}/classes/index_reports.cpp

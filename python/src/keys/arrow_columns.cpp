@@ -57,7 +57,7 @@ struct KeyType {
 bool is_index(Values values) { return values <= Values::wide; }
 
 /// Why a format cannot be keys: what it is called, and what to do about it.
-std::string refusal(std::string_view format) {
+std::string refusal_of_format(std::string_view format) {
   struct Entry {
     std::string_view prefix, name, advice;
   };
@@ -128,7 +128,7 @@ KeyType key_type(std::string_view format) {
     throw InvalidKey(
         "an Arrow column of byte strings of width 0 cannot be keys: there is nothing in them");
   }
-  throw InvalidKey(refusal(format));
+  throw InvalidKey(refusal_of_format(format));
 }
 
 // ---- columns ------------------------------------------------------------------------------------
