@@ -9,6 +9,7 @@
 
 #include "bank_names.hpp"
 #include "errors.hpp"
+#include "free_memory.hpp"
 #include "output.hpp"
 #include "sizes.hpp"
 

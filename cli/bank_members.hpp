@@ -11,11 +11,13 @@
 
 #include "counted_keys.hpp"
 #include "filter_file.hpp"
+#include "filter_notes.hpp"
 #include "key_reader.hpp"
 #include "options.hpp"
 #include "scbf/bank.hpp"
 #include "scbf/bloom_bank.hpp"
 #include "scbf/growth.hpp"
+#include "too_full.hpp"
 
 namespace scbf::cli {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "errors.hpp"
-#include "filter_file.hpp"
+#include "filter_notes.hpp"
 #include "output.hpp"
 #include "scbf/bank.hpp"
 #include "scbf/bloom_bank.hpp"

@@ -17,10 +17,6 @@
 
 namespace scbf::cli {
 
-/// Memory that this process can use without crowding others out, in bytes: what is available, and
-/// what control groups and `ulimit -v` leave.
-std::uint64_t memory_to_spare();
-
 class CountedKeys {
  public:
   /// Counts the keys of the inputs, with repetitions, and shows progress. Reads everything once;

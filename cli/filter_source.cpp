@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "counted_keys.hpp"
 #include "decoder.hpp"
 #include "files/bank_format.hpp"
 #include "files/file_io.hpp"
+#include "free_memory.hpp"
 
 namespace scbf::cli {
 

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "describe.hpp"
 #include "errors.hpp"
-#include "filter_file.hpp"
 #include "output.hpp"
 #include "scbf/growth.hpp"
 #include "scbf/routing.hpp"

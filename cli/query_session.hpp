@@ -10,7 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "block_sizes.hpp"
+#include "describe.hpp"
 #include "filter_file.hpp"
+#include "filter_notes.hpp"
 #include "key_window.hpp"
 #include "options.hpp"
 #include "output.hpp"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scbf bank: makes a bank of the keys of many files, or of filters, and changes its members.
+#include "describe.hpp"
+#include "filter_notes.hpp"
 #include "scbf/bank.hpp"
 
 #include <fmt/format.h>
@@ -25,6 +27,7 @@
 #include "scbf/bloom_bank.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
+#include "too_full.hpp"
 #include "verbs.hpp"
 
 namespace scbf::cli {

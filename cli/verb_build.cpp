@@ -10,13 +10,17 @@
 #include <utility>
 
 #include "counted_keys.hpp"
+#include "describe.hpp"
 #include "errors.hpp"
 #include "filter_file.hpp"
+#include "filter_notes.hpp"
+#include "free_memory.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
+#include "too_full.hpp"
 #include "verbs.hpp"
 
 namespace scbf::cli {

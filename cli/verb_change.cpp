@@ -12,8 +12,11 @@
 #include <variant>
 #include <vector>
 
+#include "block_sizes.hpp"
+#include "describe.hpp"
 #include "errors.hpp"
 #include "filter_file.hpp"
+#include "filter_notes.hpp"
 #include "key_window.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -21,6 +24,7 @@
 #include "scbf/sizing.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
+#include "too_full.hpp"
 #include "verbs.hpp"
 
 namespace scbf::cli {

@@ -10,12 +10,15 @@
 #include <variant>
 #include <vector>
 
+#include "describe.hpp"
 #include "errors.hpp"
 #include "filter_file.hpp"
+#include "filter_notes.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
+#include "too_full.hpp"
 #include "verbs.hpp"
 
 namespace scbf::cli {

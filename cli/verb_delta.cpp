@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "bank_names.hpp"
+#include "describe.hpp"
 #include "errors.hpp"
 #include "filter_file.hpp"
+#include "filter_notes.hpp"
 #include "input.hpp"
 #include "options.hpp"
 #include "output.hpp"

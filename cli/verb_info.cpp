@@ -10,8 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "describe.hpp"
 #include "errors.hpp"
 #include "filter_file.hpp"
+#include "filter_notes.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "scbf/bank.hpp"

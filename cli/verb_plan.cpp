@@ -5,8 +5,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "describe.hpp"
 #include "errors.hpp"
-#include "filter_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "plan_regions.hpp"

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "describe.hpp"
 #include "errors.hpp"
 #include "filter_file.hpp"
 #include "input.hpp"
