@@ -6,8 +6,9 @@
 // A batch that pays for fresh scratch memory says nothing of the next ones, which have it. If it is
 // the first of all, it tries both ways for itself only: nothing is booked. Nor is a first try
 // booked if the whole batch needs more scratch memory than there is. A later one is: if the sizes
-// say direct, no batch ever gets more. There, until something is booked, batches that would pay try
-// both with the memory that there is, if it is enough for a pass.
+// say direct, no batch ever gets more. For the same reason, batches that would go directly, and
+// would pay for fresh memory if they tried both, try with what is kept, if that is enough for a
+// pass.
 //
 // A key that goes directly costs the same in any large batch. A pass by partition costs something
 // per key, and something per cache line of the filter, of which it reads all: half of what a key
@@ -47,7 +48,7 @@ class PathTimes {
   bool are_due(bool cheap) noexcept;
   /// Counts a batch that tries both.
   void count_try() noexcept { begun_.fetch_add(1, std::memory_order_relaxed); }
-  /// Has no batch tried both yet? Only then does one pay for scratch memory to do so.
+  /// Has no batch tried both yet? Only the first pays for scratch memory in order to do so.
   bool is_first() const noexcept { return begun_.load(std::memory_order_relaxed) == 0; }
 
  private:
@@ -106,9 +107,7 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   };
   bool pays = is_to_pay();
   const std::size_t kept = kept_scratch();
-  const bool sizes_say_direct =
-      choice.way == Way::direct && !times.faster(keys.size(), choice.lines);
-  if (pays && !is_first_try && sizes_say_direct && kept > 0) {
+  if (pays && !is_first_try && choice.way == Way::direct && kept > 0) {
     options.scratch_bytes = std::min(options.scratch_bytes, kept);
     const Choice frugal = chosen(keys.size());
     if (frugal.enough != 0) choice = frugal, pays = is_to_pay();

@@ -18,6 +18,7 @@ function(scbf_python_module target)
   nanobind_add_module(${target} STABLE_ABI FREE_THREADED NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS NB_DOMAIN scbf
     ${src}/errors.cpp ${src}/gate.cpp ${src}/module.cpp ${src}/notes.cpp ${src}/outside.cpp ${src}/text.cpp
     ${src}/keys/arrow.cpp ${src}/keys/arrow_columns.cpp ${src}/keys/arrow_extensions.cpp
+    ${src}/keys/arrow_types.cpp
     ${src}/keys/buffers.cpp ${src}/keys/hashes.cpp ${src}/keys/keys.cpp ${src}/keys/objects.cpp
     ${src}/keys/single_key.cpp ${src}/calls/run.cpp
     ${src}/classes/banks.cpp ${src}/classes/bulk.cpp ${src}/classes/files.cpp ${src}/classes/filters.cpp

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// main() of the programs that hold the tests of a folder. With --file=NAME only those run that
-// stand in NAME.cpp, less those that --gtest_filter=-PATTERNS leaves out. A filter that selects no
-// test fails.
+// main() of the programs that hold the tests of a folder. With --file=NAME only the tests in
+// NAME.cpp run, less those that --gtest_filter=-PATTERNS leaves out; other filters select tests by
+// themselves. A filter that selects no test fails.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ std::string suites_in(std::string_view file) {
     filter += fmt::format("{}{}.*", filter.empty() ? "" : ":", suite.name());
   }
   if (filter.empty()) {
-    fmt::print(stderr, "no test stands in {}.cpp\n", file);
+    fmt::print(stderr, "there is no test in {}.cpp\n", file);
     std::exit(1);
   }
   return filter;
@@ -51,8 +51,10 @@ int main(int argc, char** argv) {
       return 1;
     }
     const std::string asked = GTEST_FLAG_GET(filter);
-    const std::string without = asked.starts_with('-') ? asked : "";
-    GTEST_FLAG_SET(filter, suites_in(argument.substr(kFile.size())) + without);
+    const std::string in_file = suites_in(argument.substr(kFile.size()));
+    // (A death test starts the program anew, with its own name as the filter.)
+    if (asked == "*") GTEST_FLAG_SET(filter, in_file);
+    if (asked.starts_with('-')) GTEST_FLAG_SET(filter, in_file + asked);
   }
   const int status = RUN_ALL_TESTS();
   if (testing::UnitTest::GetInstance()->test_to_run_count() == 0) {

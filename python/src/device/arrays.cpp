@@ -33,12 +33,12 @@ bool in_order(const std::vector<std::size_t>& shape, Strides strides, std::size_
   return true;
 }
 
-[[noreturn]] void broken(std::string_view what) {
+[[noreturn]] void broken_array(std::string_view what) {
   throw InvalidArgument(fmt::format("the array does not follow its protocol: {}", what));
 }
 
 std::size_t extent(std::int64_t value) {
-  if (value < 0) broken(fmt::format("its shape has {}", value));
+  if (value < 0) broken_array(fmt::format("its shape has {}", value));
   return static_cast<std::size_t>(value);
 }
 
@@ -57,7 +57,7 @@ void check_place(const ArrayOnDevice& array, int device) {
   std::size_t bytes = array.item_bytes;
   for (const std::size_t extent : array.shape) {
     if (__builtin_mul_overflow(bytes, extent, &bytes)) {
-      broken(fmt::format("a shape of more than 2^64 bytes: {}", array.describe()));
+      broken_array(fmt::format("a shape of more than 2^64 bytes: {}", array.describe()));
     }
   }
   if (bytes == 0) return;
@@ -113,7 +113,7 @@ ArrayOnDevice from_dlpack(const nb::object& object, int device, const Stream& st
       !tensor.strides || in_order(
                              array.shape, [&](std::size_t i) { return tensor.strides[i]; }, 1);
   if (tensor.device.device_type != type || tensor.device.device_id != id) {
-    broken("its tensor is on another device than it says");
+    broken_array("its tensor is on another device than it says");
   }
   check_place(array, device);
   return array;
@@ -136,7 +136,7 @@ nb::object entry(const nb::dict& interface, const char* name) {
 
 nb::object needed(const nb::dict& interface, const char* name) {
   nb::object value = entry(interface, name);
-  if (!value.is_valid()) broken(fmt::format("it has no '{}'", name));
+  if (!value.is_valid()) broken_array(fmt::format("it has no '{}'", name));
   return value;
 }
 
@@ -152,13 +152,14 @@ ArrayOnDevice from_interface(const nb::object& object, int device, const Stream&
   for (nb::handle value : needed(interface, "shape"))
     array.shape.push_back(extent(nb::cast<std::int64_t>(value)));
   const std::string type = nb::cast<std::string>(needed(interface, "typestr"));
-  if (type.size() < 3) broken(fmt::format("its type is '{}'", type));
+  if (type.size() < 3) broken_array(fmt::format("its type is '{}'", type));
   array.item_bytes = static_cast<std::size_t>(std::strtoull(type.c_str() + 2, nullptr, 10));
   if (type[0] != '>' || array.item_bytes == 1) array.kind = type[1];
   const auto [address, read_only] = data_of(interface);
   array.data = reinterpret_cast<void*>(address);
   if (const nb::object strides = entry(interface, "strides"); strides.is_valid()) {
-    if (nb::len(strides) != array.shape.size()) broken("shape and strides have different lengths");
+    if (nb::len(strides) != array.shape.size())
+      broken_array("shape and strides have different lengths");
     array.contiguous = in_order(
         array.shape, [&](std::size_t i) { return nb::cast<std::int64_t>(nb::object(strides[i])); },
         array.item_bytes);
@@ -193,7 +194,8 @@ ArrayOnDevice array_on_device(nb::object object, int device, const Stream& strea
     if (nb::hasattr(object, "__dlpack_device__")) return from_dlpack(object, device, stream);
     if (nb::hasattr(object, kInterface)) return from_interface(object, device, stream);
   } catch (const nb::cast_error&) {
-    broken(fmt::format("a part of what {} says of itself has another type", shown(object.ptr())));
+    broken_array(
+        fmt::format("a part of what {} says of itself has another type", shown(object.ptr())));
   }
   throw InvalidKey(
       fmt::format("{} is no array in the memory of a device: it has neither __dlpack__ nor "

@@ -13,6 +13,7 @@
 
 #include "errors.hpp"
 #include "keys/arrow_extensions.hpp"
+#include "keys/arrow_types.hpp"
 
 namespace scbf::python {
 
@@ -55,54 +56,6 @@ struct KeyType {
 };
 
 bool is_index(Values values) { return values <= Values::wide; }
-
-/// Why a format cannot be keys: what it is called, and what to do about it.
-std::string refusal_of_format(std::string_view format) {
-  struct Entry {
-    std::string_view prefix, name, advice;
-  };
-  static constexpr std::string_view kFloatAdvice =
-      "round floating-point numbers to integers (pandas with missing values: astype('Int64'))";
-  static constexpr std::string_view kTime32Advice =
-      "cast it to int32, in one unit for all data of a filter";
-  static constexpr std::string_view kMomentAdvice =
-      "cast it to int64, in one unit for all data of a filter";
-  // Of NumPy and pandas, which have a number for what is missing.
-  static constexpr std::string_view kTimestampAdvice =
-      "cast it to int64, in one unit for all data of a filter (pandas: leave NaT out first, for "
-      "example by dropna(), or it becomes a number, too)";
-  static constexpr Entry kEntries[] = {
-      {"b", "bool", "true and false are no keys; was a mask given for the column?"},
-      {"e", "float16", kFloatAdvice},
-      {"f", "float32", kFloatAdvice},
-      {"g", "float64", kFloatAdvice},
-      {"d", "decimal", "cast it to a string or to int64"},
-      {"tdD", "date32", "cast it to int32, which are days; to the same for all data of a filter"},
-      {"tdm", "date64",
-       "cast it to int64, which are milliseconds; to the same for all data of a filter"},
-      {"tts", "time32", kTime32Advice},
-      {"ttm", "time32", kTime32Advice},
-      {"tt", "time64", kMomentAdvice},
-      {"ts", "timestamp", kTimestampAdvice},
-      {"tD", "duration", kTimestampAdvice},
-      {"ti", "interval", "cast it to a string where it comes from, for example in SQL"},
-      {"+r", "run-end encoded", "decode it first"},
-      {"+s", "struct", "choose one of its columns"},
-      {"+m", "map", "choose one of its columns"},
-      {"+l", "list", "flatten it first"},
-      {"+L", "large_list", "flatten it first"},
-      {"+w", "fixed-size list", "flatten it first"},
-      {"+v", "list view", "flatten it first"},
-      {"+u", "union", "choose one of its columns"},
-  };
-  for (const Entry& entry : kEntries) {
-    if (format.starts_with(entry.prefix)) {
-      return fmt::format("an Arrow column of type {} cannot be keys: {}", entry.name, entry.advice);
-    }
-  }
-  return fmt::format("an Arrow column of format '{}' cannot be keys: cast it to int64 or string",
-                     printable(format));
-}
 
 KeyType key_type(std::string_view format) {
   if (format == "c") return {Values::int8};

@@ -11,6 +11,7 @@
 
 #include "errors.hpp"
 #include "keys/arrow_extensions.hpp"
+#include "keys/arrow_types.hpp"
 #include "keys/single_key.hpp"
 
 namespace nb = nanobind;
@@ -23,26 +24,6 @@ bool is_text(std::string_view format) {
     if (format == known) return true;
   }
   return format.starts_with("w:");
-}
-
-/// What a type is called, where its values are often meant to be text.
-std::string type_name(std::string_view format) {
-  struct Entry {
-    std::string_view prefix, name;
-  };
-  static constexpr Entry kEntries[] = {
-      {"b", "bool"},        {"c", "int8"},      {"C", "uint8"},
-      {"s", "int16"},       {"S", "uint16"},    {"i", "int32"},
-      {"I", "uint32"},      {"l", "int64"},     {"L", "uint64"},
-      {"e", "float16"},     {"f", "float32"},   {"g", "float64"},
-      {"d", "decimal"},     {"td", "date"},     {"tt", "time"},
-      {"ts", "timestamp"},  {"tD", "duration"}, {"+l", "list"},
-      {"+L", "large_list"}, {"+s", "struct"},   {"+r", "run-end encoded"},
-  };
-  for (const Entry& entry : kEntries) {
-    if (format.starts_with(entry.prefix)) return std::string(entry.name);
-  }
-  return fmt::format("format '{}'", printable(format));
 }
 
 [[noreturn]] void refuse(std::string_view column, std::string_view type) {
