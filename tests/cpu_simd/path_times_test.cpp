@@ -261,7 +261,7 @@ TEST_P(RunFaster, BatchesThatWouldPayTryWithTheScratchMemoryThatIsKept) {
   scbf::release_scratch();
   { const scbf::Scratch some(geometry.bytes() / 4); }
   const std::size_t kept = scbf::kept_scratch();
-  for (int batch = 0; batch < 4; ++batch) {
+  for (int batch = 0; batch < 3; ++batch) {
     std::set<Way> ways;
     std::size_t most = 0;
     scbf::run_faster(GetParam(), geometry, keys, {.threads = 1, .scratch_bytes = geometry.bytes()},
