@@ -25,11 +25,6 @@ function(scbf_python_module target)
     ${src}/classes/readers.cpp ${src}/classes/reports.cpp ${src}/classes/sizing.cpp)
   target_include_directories(${target} PRIVATE ${src} ${PROJECT_SOURCE_DIR}/cuda/include)
   target_link_libraries(${target} PRIVATE scbf::scbf scbf_outer_options fmt::fmt nlohmann_json::nlohmann_json)
-  # Each class has a Self of its own, so these files are compiled apart.
-  file(GLOB classes CONFIGURE_DEPENDS ${src}/classes/*.cpp)
-  set_source_files_properties(${classes} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  target_precompile_headers(${target} PRIVATE
-    <nanobind/nanobind.h> <nanobind/stl/string.h> <fmt/format.h> <memory> <string> <vector>)
   if(TARGET scbf::index AND NOT "WITHOUT_INDEX" IN_LIST ARGN)
     target_sources(${target} PRIVATE
       ${src}/keys/arrow_rows.cpp ${src}/classes/index.cpp ${src}/classes/index_reports.cpp
@@ -41,6 +36,8 @@ function(scbf_python_module target)
     target_sources(${target} PRIVATE
       ${src}/device/arrays.cpp ${src}/device/device_array.cpp ${src}/device/device_filter.cpp
       ${src}/device/stream.cpp)
+    # Its functions have the names of the other classes' methods.
+    set_source_files_properties(${src}/device/device_filter.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cuda/src)
     target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
     target_compile_definitions(${target} PRIVATE SCBF_PYTHON_CUDA)

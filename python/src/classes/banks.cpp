@@ -21,10 +21,10 @@
 namespace scbf::python {
 namespace {
 
-using Self = Held<Bank>;
+using HeldBank = Held<Bank>;
 using HeldBits = Held<BloomBank>;
 
-std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
+std::uint32_t add_member(HeldBank& self, const Held<Filter>* filter) {
   if (!filter) {
     const Passage inside(self.gate, Passage::To::change);
     Outside others_may_run;
@@ -46,7 +46,7 @@ struct OverfullMember {
 };
 
 /// Looks at a member, under Passage::To::change. The plan stays where it is as long as the bank.
-OverfullMember look_at_member(Self& self, std::uint32_t member) {
+OverfullMember look_at_member(HeldBank& self, std::uint32_t member) {
   if (!self.planned.is_set()) return {};
   PlannedFor& planned = self.member_plans.try_emplace(member).first->second;
   if (!planned.is_set()) planned.take(self.planned);
@@ -59,7 +59,8 @@ OverfullMember look_at_member(Self& self, std::uint32_t member) {
   return {&planned, std::move(warning)};
 }
 
-InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const CallOptions& options) {
+InsertReport insert(HeldBank& self, std::uint32_t member, nb::object keys,
+                    const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
   OverfullMember overfull;
@@ -76,7 +77,7 @@ InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const Cal
   return report;
 }
 
-RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::object out,
+RemoveReport remove(HeldBank& self, std::uint32_t member, nb::object keys, nb::object out,
                     const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
@@ -176,7 +177,7 @@ struct ByMember {
 
 /// The columns of a call for many members. Made before anything is changed.
 struct EachKey {
-  EachKey(Self& self, const nb::object& members, const nb::object& keys)
+  EachKey(HeldBank& self, const nb::object& members, const nb::object& keys)
       : parts(*keys_of(keys, seed_of(self))), numbers(member_numbers(members, parts.size)) {}
 
   /// Calls change_piece(batches by member, keys, their members, number of the first) for pieces of
@@ -224,7 +225,7 @@ struct LeftOver {
 };
 
 /// Also looks at the members that keys went into.
-InsertReport insert_each(Self& self, const EachKey& each, const CallOptions& options,
+InsertReport insert_each(HeldBank& self, const EachKey& each, const CallOptions& options,
                          std::vector<OverfullMember>& overfull) {
   const Passage inside(self.gate, Passage::To::change);
   check_members(self.value, each.numbers);
@@ -265,7 +266,7 @@ InsertReport insert_each(Self& self, const EachKey& each, const CallOptions& opt
   return sum;
 }
 
-InsertReport insert_each(Self& self, const nb::object& members, const nb::object& keys,
+InsertReport insert_each(HeldBank& self, const nb::object& members, const nb::object& keys,
                          const CallOptions& options) {
   const EachKey each(self, members, keys);
   std::vector<OverfullMember> overfull;
@@ -274,7 +275,7 @@ InsertReport insert_each(Self& self, const nb::object& members, const nb::object
   return report;
 }
 
-RemoveReport remove_each(Self& self, const nb::object& members, const nb::object& keys,
+RemoveReport remove_each(HeldBank& self, const nb::object& members, const nb::object& keys,
                          const CallOptions& options) {
   const EachKey each(self, members, keys);
   const Passage inside(self.gate, Passage::To::change);
@@ -291,7 +292,7 @@ RemoveReport remove_each(Self& self, const nb::object& members, const nb::object
 }  // namespace
 
 void add_banks(nb::module_& module) {
-  nb::class_<Self> cls(
+  nb::class_<HeldBank> cls(
       module, "Bank", nb::sig("@final\nclass Bank()"), nb::is_final(), nb::is_weak_referenceable(),
       R"(Many filters that answer one question together: which of them may hold this key?
 
@@ -322,7 +323,7 @@ True)");
           "Raises Incompatible.")
       .def(
           "remove_member",
-          [](Self& self, std::uint32_t member) {
+          [](HeldBank& self, std::uint32_t member) {
             return changing(self, [&](Bank& bank) {
               auto taken = hold(bank.remove_member(member));
               taken->planned.take(self.planned);
@@ -333,7 +334,7 @@ True)");
           nb::arg("member"), "Takes a member out and returns it, as a Filter.")
       .def(
           "replace_member",
-          [](Self& self, std::uint32_t member, const Held<Filter>& filter) {
+          [](HeldBank& self, std::uint32_t member, const Held<Filter>& filter) {
             const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
             Outside others_may_run;
             auto old = hold(self.value.replace_member(member, Filter(filter.value)));
@@ -346,7 +347,7 @@ True)");
           "the member's mark. Returns the old member, as a Filter. Raises Incompatible.")
       .def(
           "copy_member",
-          [](const Self& self, std::uint32_t member) {
+          [](const HeldBank& self, std::uint32_t member) {
             const Passage inside(self.gate, Passage::To::read);
             Outside others_may_run;
             auto copy = hold(self.value.copy_member(member));
@@ -357,7 +358,7 @@ True)");
           "A copy of a member, as a Filter: for its statistics, or to save it alone.")
       .def(
           "insert",
-          [](Self& self, std::uint32_t member, nb::object keys, nb::handle threads,
+          [](HeldBank& self, std::uint32_t member, nb::object keys, nb::handle threads,
              nb::object progress) {
             return insert(self, member, std::move(keys),
                           call_options(threads, "automatic", std::move(progress)));
@@ -369,8 +370,8 @@ True)");
           "Inserts keys into a member, as Filter.insert(). Raises MembersFull.")
       .def(
           "remove",
-          [](Self& self, std::uint32_t member, nb::object keys, nb::object out, nb::handle threads,
-             nb::object progress) {
+          [](HeldBank& self, std::uint32_t member, nb::object keys, nb::object out,
+             nb::handle threads, nb::object progress) {
             return remove(self, member, std::move(keys), std::move(out),
                           call_options(threads, "automatic", std::move(progress)));
           },
@@ -381,7 +382,7 @@ True)");
           "Removes keys from a member, as Filter.remove().")
       .def(
           "insert_each",
-          [](Self& self, nb::object members, nb::object keys, nb::handle threads,
+          [](HeldBank& self, nb::object members, nb::object keys, nb::handle threads,
              nb::object progress) {
             return insert_each(self, members, keys,
                                call_options(threads, "automatic", std::move(progress)));
@@ -400,7 +401,7 @@ Raises:
     MembersFull: if members are full, or memory is short; ``left`` says which keys were not inserted.)")
       .def(
           "remove_each",
-          [](Self& self, nb::object members, nb::object keys, nb::handle threads,
+          [](HeldBank& self, nb::object members, nb::object keys, nb::handle threads,
              nb::object progress) {
             return remove_each(self, members, keys,
                                call_options(threads, "automatic", std::move(progress)));
@@ -412,7 +413,7 @@ Raises:
           "Removes key i from member members[i], as insert_each() inserts. Raises RemovalStopped.")
       .def(
           "merge",
-          [](Self& self, std::uint32_t member, const Held<Filter>& other) {
+          [](HeldBank& self, std::uint32_t member, const Held<Filter>& other) {
             OverfullMember overfull;
             {
               const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
@@ -428,7 +429,7 @@ Raises:
           nb::arg("member"), nb::arg("other"), "Adds a Filter to a member, as Filter.merge().")
       .def(
           "clear",
-          [](Self& self, std::uint32_t member) {
+          [](HeldBank& self, std::uint32_t member) {
             changing(self, [&](Bank& bank) {
               bank.clear(member);
               self.member_plans[member].begin_again();
@@ -465,7 +466,7 @@ processes can map() it.
               "truncated meanwhile.");
   bits.def_static(
           "of",
-          [](const Self& bank) {
+          [](const HeldBank& bank) {
             const Passage inside(bank.gate, Passage::To::read);
             Outside others_may_run;
             auto made = hold(BloomBank(bank.value));

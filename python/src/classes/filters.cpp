@@ -9,11 +9,11 @@
 namespace scbf::python {
 namespace {
 
-using Self = Held<Filter>;
+using HeldFilter = Held<Filter>;
 
 /// A removal that must see all keys at once, because all or none are removed: they are hashed
 /// first.
-RemoveReport remove_together(Self& self, const Parts& parts, const Verdicts& verdicts,
+RemoveReport remove_together(HeldFilter& self, const Parts& parts, const Verdicts& verdicts,
                              const BatchOptions& options) {
   const std::uint64_t seed = self.value.seed();
   std::vector<std::uint64_t> hashes(parts.size);
@@ -31,7 +31,7 @@ RemoveReport remove_together(Self& self, const Parts& parts, const Verdicts& ver
                            verdicts.part(0, parts.size), options);
 }
 
-nb::object remove(Self& self, nb::object keys, nb::object out,
+nb::object remove(HeldFilter& self, nb::object keys, nb::object out,
                   std::optional<std::uint64_t> most_absent, CallOptions options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
@@ -78,7 +78,8 @@ nb::object remove(Self& self, nb::object keys, nb::object out,
   return nb::cast(sum);
 }
 
-nb::object count(const Self& self, nb::object keys, nb::object out, const CallOptions& options) {
+nb::object count(const HeldFilter& self, nb::object keys, nb::object out,
+                 const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
     check_no_out(out);
@@ -98,7 +99,7 @@ nb::object count(const Self& self, nb::object keys, nb::object out, const CallOp
   return std::move(answers).array<std::uint8_t>();
 }
 
-std::uint64_t subtract(Self& self, const Self& other) {
+std::uint64_t subtract(HeldFilter& self, const HeldFilter& other) {
   const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
   self.check_no_exports();
   Outside others_may_run;
@@ -129,8 +130,9 @@ array([False,  True])
 <scbf.Filter: split_block, 1 group of 89299 blocks, 1 key, fill 0.000, 5715136 bytes>)")
       .def(
           "remove",
-          [](Self& self, nb::object keys, nb::object out, std::optional<std::uint64_t> most_absent,
-             nb::handle threads, std::string_view path, nb::object progress) {
+          [](HeldFilter& self, nb::object keys, nb::object out,
+             std::optional<std::uint64_t> most_absent, nb::handle threads, std::string_view path,
+             nb::object progress) {
             return remove(self, std::move(keys), std::move(out), most_absent,
                           call_options(threads, path, std::move(progress)));
           },
@@ -155,7 +157,7 @@ Returns:
     a RemoveReport; for one key a Removal.)")
       .def(
           "count",
-          [](const Self& self, nb::object keys, nb::object out, nb::handle threads,
+          [](const HeldFilter& self, nb::object keys, nb::object out, nb::handle threads,
              std::string_view path, nb::object progress) {
             return count(self, std::move(keys), std::move(out),
                          call_options(threads, path, std::move(progress)));
@@ -177,14 +179,14 @@ Returns:
            "contained in this one.")
       .def(
           "__isub__",
-          [](nb::object self, const Self& other) {
+          [](nb::object self, const HeldFilter& other) {
             self.attr("subtract")(nb::find(other));
             return self;
           },
           nb::sig("def __isub__(self, other: Self, /) -> Self"), nb::is_operator())
       .def(
           "__sub__",
-          [](const Self& self, const Self& other) {
+          [](const HeldFilter& self, const HeldFilter& other) {
             nb::object rest = nb::find(self).attr("copy")();
             rest.attr("subtract")(nb::find(other));
             return rest;

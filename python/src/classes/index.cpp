@@ -38,15 +38,14 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
-using Self = HeldIndex;
-
-std::unique_ptr<Self> create(const std::filesystem::path& path, const std::string& key,
-                             const std::vector<std::string>& columns, const nb::object& indexed,
-                             double fpr, std::uint64_t region_values, std::uint32_t servers,
-                             std::string_view layout, std::uint64_t seed, bool sync) {
+std::unique_ptr<HeldIndex> create(const std::filesystem::path& path, const std::string& key,
+                                  const std::vector<std::string>& columns,
+                                  const nb::object& indexed, double fpr,
+                                  std::uint64_t region_values, std::uint32_t servers,
+                                  std::string_view layout, std::uint64_t seed, bool sync) {
   TableSchema schema{.key = key};
   for (const std::string& name : columns) schema.columns.push_back({.name = name});
-  for (Column& column : columns_of(indexed, "indexed")) {
+  for (scbf::Column& column : columns_of(indexed, "indexed")) {
     schema.columns[schema.column(column.name)] = column;
   }
   const IndexPlan plan{.fpr = fpr,
@@ -58,14 +57,14 @@ std::unique_ptr<Self> create(const std::filesystem::path& path, const std::strin
   return hold(SecondaryIndex::create(path, schema, plan, {.sync = sync}));
 }
 
-std::unique_ptr<Self> open(const std::filesystem::path& path, bool read_only, bool sync) {
+std::unique_ptr<HeldIndex> open(const std::filesystem::path& path, bool read_only, bool sync) {
   Outside others_may_run;
   const IndexOptions options{.sync = sync};
   return hold(read_only ? SecondaryIndex::open_read_only(path, options)
                         : SecondaryIndex::open(path, options));
 }
 
-WriteReport load(Self& self, nb::handle rows, nb::object progress) {
+WriteReport load(HeldIndex& self, nb::handle rows, nb::object progress) {
   const Passage inside(self.gate, Passage::To::read);
   Telling telling(std::move(progress));
   const auto source = rows_of(self.value.schema(), rows);
@@ -115,9 +114,9 @@ void by_stretches(std::size_t n, std::size_t most, Each each) {
   }
 }
 
-nb::object query(const Self& self, nb::handle values, const nb::object& from, const nb::object& to,
-                 const nb::object& after, std::optional<std::uint64_t> limit, bool keys_only,
-                 bool broadcast) {
+nb::object query(const HeldIndex& self, nb::handle values, const nb::object& from,
+                 const nb::object& to, const nb::object& after, std::optional<std::uint64_t> limit,
+                 bool keys_only, bool broadcast) {
   const Passage inside(self.gate, Passage::To::read);
   const TableSchema& schema = self.value.schema();
   const auto one = [&](nb::handle mapping) {
@@ -155,7 +154,7 @@ nb::object query_rows(nb::handle self, nb::handle values, const nb::object& from
 }
 
 /// Some rows with from <= key < to, and key > after if that is given; none at the end.
-nb::list page(const Self& self, const nb::object& from, const nb::object& to,
+nb::list page(const HeldIndex& self, const nb::object& from, const nb::object& to,
               const nb::object& after) {
   constexpr std::size_t kRows = 1024, kBytes = 4u << 20;
   const Passage inside(self.gate, Passage::To::read);
@@ -181,7 +180,7 @@ nb::object scan(nb::handle self, const nb::object& from, const nb::object& to) {
   return nb::module_::import_("scbf._rows").attr("all_of")(self, from, to);
 }
 
-nb::object get(const Self& self, nb::handle keys) {
+nb::object get(const HeldIndex& self, nb::handle keys) {
   const Passage inside(self.gate, Passage::To::read);
   const auto dict_or_none = [&](const std::optional<Row>& row) {
     return row ? nb::object(dict_of(self.value.schema(), *row)) : nb::none();
@@ -205,7 +204,7 @@ nb::object get(const Self& self, nb::handle keys) {
   return rows;
 }
 
-WriteReport remove(Self& self, nb::handle keys) {
+WriteReport remove_rows(HeldIndex& self, nb::handle keys) {
   const std::vector<std::string> removed = texts_of(keys, "a key");
   const Passage inside(self.gate, Passage::To::read);
   Outside others_may_run;
@@ -216,8 +215,8 @@ WriteReport remove(Self& self, nb::handle keys) {
 
 void add_index(nb::module_& module) {
   add_index_reports(module);
-  nb::class_<Self> cls(module, "SecondaryIndex",
-                       R"(A table in a directory, whose rows are found by their values.
+  nb::class_<HeldIndex> cls(module, "SecondaryIndex",
+                            R"(A table in a directory, whose rows are found by their values.
 
 The rows are divided into regions; a bank of filters says which may hold a value, and only these are asked.
 Fields are text or bytes. One process at a time has an index open for writing; any number may read it.
@@ -262,7 +261,7 @@ Raises:
                   "refresh() shows what that wrote. Raises IoError.")
       .def(
           "put",
-          [](Self& self, nb::handle row) {
+          [](HeldIndex& self, nb::handle row) {
             const Passage inside(self.gate, Passage::To::read);
             const Row fields = row_of(self.value.schema(), row);
             Outside others_may_run;
@@ -292,7 +291,7 @@ Raises:
 ...     index.get("2")
 <scbf.WriteReport: 2 put, 0 replaced, 0 removed, 0 absent>
 {'id': '2', 'city': ''})")
-      .def("remove", &remove, nb::arg("keys"),
+      .def("remove", &remove_rows, nb::arg("keys"),
            nb::sig("def remove(self, keys: str | bytes | Iterable[str | bytes]) -> WriteReport"),
            "Removes the row with this key, or those with these keys; a column of Arrow is one of "
            "them.")
@@ -365,10 +364,10 @@ first rows come at once. Rows written meanwhile may be seen or not, as with scan
 ['0100', '0101'])")
       .def_prop_ro(
           "columns",
-          [](const Self& self) {
+          [](const HeldIndex& self) {
             const Passage inside(self.gate, Passage::To::read);
             nb::dict all;
-            for (const Column& column : self.value.schema().columns)
+            for (const scbf::Column& column : self.value.schema().columns)
               all[nb::str(column.name.c_str())] = column.indexed;
             return all;
           },
@@ -376,17 +375,17 @@ first rows come at once. Rows written meanwhile may be seen or not, as with scan
           "a dict from each column's name to whether it is indexed")
       .def_prop_ro(
           "key",
-          [](const Self& self) {
+          [](const HeldIndex& self) {
             const Passage inside(self.gate, Passage::To::read);
             return self.value.schema().key;
           },
           "name of the key column")
       .def_prop_ro("read_only",
-                   [](const Self& self) {
+                   [](const HeldIndex& self) {
                      const Passage inside(self.gate, Passage::To::read);
                      return self.value.read_only();
                    })
-      .def("__repr__", [](const Self& self) {
+      .def("__repr__", [](const HeldIndex& self) {
         if (self.gate.closed) return std::string("<scbf.SecondaryIndex: closed>");
         const Passage inside(self.gate, Passage::To::read);
         const TableSchema& schema = self.value.schema();

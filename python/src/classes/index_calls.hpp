@@ -56,11 +56,11 @@ class Telling {
 };
 
 /// Columns and their separators: of a list of names, or of a mapping of names to separators.
-inline std::vector<Column> columns_of(const nb::object& columns, const char* what) {
+inline std::vector<scbf::Column> columns_of(const nb::object& columns, const char* what) {
   if (PyUnicode_Check(columns.ptr())) {
     throw InvalidArgument(fmt::format("{}: must be a list of columns, not one text", what));
   }
-  std::vector<Column> all;
+  std::vector<scbf::Column> all;
   const bool has_separators = nb::hasattr(columns, "items");
   for (nb::handle item : columns) {
     all.push_back({.name = encoded(item, what), .indexed = true});

@@ -27,9 +27,7 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
-using Self = HeldIndex;
-
-nb::dict statistics(const Self& self) {
+nb::dict statistics(const HeldIndex& self) {
   const Passage inside(self.gate, Passage::To::read);
   const IndexStatistics s =
       outside(self, [](const SecondaryIndex& index) { return index.statistics(); });
@@ -48,7 +46,7 @@ nb::dict statistics(const Self& self) {
   return all;
 }
 
-nb::list regions(const Self& self) {
+nb::list regions(const HeldIndex& self) {
   const Passage inside(self.gate, Passage::To::read);
   const auto found = outside(self, [](const SecondaryIndex& index) { return index.regions(); });
   nb::list all;
@@ -67,7 +65,7 @@ nb::list regions(const Self& self) {
   return all;
 }
 
-nb::list check(const Self& self, nb::object progress) {
+nb::list check(const HeldIndex& self, nb::object progress) {
   const Passage inside(self.gate, Passage::To::read);
   Telling telling(std::move(progress));
   const CheckReport report = outside(self, [&](const SecondaryIndex& index) {
@@ -86,7 +84,7 @@ nb::list check(const Self& self, nb::object progress) {
 void add_columns(const std::filesystem::path& path, const nb::object& columns,
                  nb::object progress) {
   Telling telling(std::move(progress));
-  const std::vector<Column> added = columns_of(columns, "columns");
+  const std::vector<scbf::Column> added = columns_of(columns, "columns");
   Outside others_may_run;
   SecondaryIndex::add_columns(
       path, added, [&](std::uint64_t done, std::uint64_t total) { telling(done, total); });
@@ -94,7 +92,7 @@ void add_columns(const std::filesystem::path& path, const nb::object& columns,
 
 void drop_columns(const std::filesystem::path& path, const nb::object& columns) {
   std::vector<std::string> names;
-  for (const Column& column : columns_of(columns, "columns")) names.push_back(column.name);
+  for (const scbf::Column& column : columns_of(columns, "columns")) names.push_back(column.name);
   Outside others_may_run;
   SecondaryIndex::drop_columns(path, names);
 }
@@ -115,18 +113,18 @@ nb::dict dict_of_plan(const IndexPlan& plan) {
   return all;
 }
 
-nb::dict plan(const Self& self) {
+nb::dict plan(const HeldIndex& self) {
   const Passage inside(self.gate, Passage::To::read);
   return dict_of_plan(self.value.plan());
 }
 
-nb::dict plan_for(const Self& self, double fpr) {
+nb::dict plan_for(const HeldIndex& self, double fpr) {
   const Passage inside(self.gate, Passage::To::read);
   return dict_of_plan(
       outside(self, [&](const SecondaryIndex& index) { return index.plan_for(fpr); }));
 }
 
-nb::dict forecast(const Self& self, std::optional<double> fpr,
+nb::dict forecast(const HeldIndex& self, std::optional<double> fpr,
                   std::optional<std::uint64_t> region_values,
                   std::optional<std::string_view> layout) {
   const Passage inside(self.gate, Passage::To::read);
@@ -155,12 +153,12 @@ nb::object datetime_of(std::chrono::system_clock::time_point moment) {
   return epoch + datetime.attr("timedelta")(nb::arg("microseconds") = microseconds);
 }
 
-nb::object backup(const Self& self, const std::filesystem::path& to) {
+nb::object backup(const HeldIndex& self, const std::filesystem::path& to) {
   const Passage inside(self.gate, Passage::To::read);
   return datetime_of(outside(self, [&](const SecondaryIndex& index) { return index.backup(to); }));
 }
 
-nb::object metrics(const Self& self, bool each_region) {
+nb::object metrics(const HeldIndex& self, bool each_region) {
   const Passage inside(self.gate, Passage::To::read);
   const MetricsDetail detail = each_region ? MetricsDetail::each_region : MetricsDetail::totals;
   return decoded(outside(self, [&](const SecondaryIndex& index) { return index.metrics(detail); }));
@@ -171,7 +169,7 @@ nb::object metrics(const Self& self, bool each_region) {
 void add_upkeep(nb::class_<HeldIndex>& cls) {
   cls.def(
          "checkpoint",
-         [](Self& self) {
+         [](HeldIndex& self) {
            const Passage inside(self.gate, Passage::To::read);
            Outside others_may_run;
            self.value.checkpoint();
@@ -284,7 +282,7 @@ Raises:
           "is no such column or if it is not indexed, and IoError.")
       .def(
           "refresh",
-          [](Self& self) {
+          [](HeldIndex& self) {
             const Passage inside(self.gate, Passage::To::change);
             Outside others_may_run;
             return self.value.refresh();

@@ -12,9 +12,9 @@
 namespace scbf::python {
 namespace {
 
-using Self = Held<BloomFilter>;
+using HeldBloomFilter = Held<BloomFilter>;
 
-std::unique_ptr<Self> bits_of(const Held<Filter>& counters) {
+std::unique_ptr<HeldBloomFilter> bits_of(const Held<Filter>& counters) {
   const Passage inside(counters.gate, Passage::To::read);
   Outside others_may_run;
   auto bits = hold(BloomFilter(counters.value));
@@ -23,7 +23,7 @@ std::unique_ptr<Self> bits_of(const Held<Filter>& counters) {
 }
 
 template <class F>
-Delta advance(Self& self, const Held<F>& now) {
+Delta advance(HeldBloomFilter& self, const Held<F>& now) {
   const PassageToBoth inside(self.gate, Passage::To::change, now.gate);
   self.check_no_exports();
   const auto advanced = [&] {
@@ -36,13 +36,13 @@ Delta advance(Self& self, const Held<F>& now) {
 }
 
 template <class Function>
-KeyEstimate together(const Self& self, const Self& other, Function function) {
+KeyEstimate together(const HeldBloomFilter& self, const HeldBloomFilter& other, Function function) {
   const PassageToBoth inside(self.gate, Passage::To::read, other.gate);
   Outside others_may_run;
   return function(self.value, other.value);
 }
 
-void intersect(Self& self, const Self& other) {
+void intersect(HeldBloomFilter& self, const HeldBloomFilter& other) {
   const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
   self.check_no_exports();
   Outside others_may_run;
@@ -156,14 +156,14 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
            "keys would. Raises Incompatible, changing nothing.")
       .def(
           "__iand__",
-          [](nb::object self, const Self& other) {
+          [](nb::object self, const HeldBloomFilter& other) {
             self.attr("intersect")(nb::find(other));
             return self;
           },
           nb::sig("def __iand__(self, other: Self, /) -> Self"), nb::is_operator())
       .def(
           "__and__",
-          [](const Self& self, const Self& other) {
+          [](const HeldBloomFilter& self, const HeldBloomFilter& other) {
             nb::object both = nb::find(self).attr("copy")();
             both.attr("intersect")(nb::find(other));
             return both;
@@ -171,7 +171,7 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
           nb::sig("def __and__(self, other: Self, /) -> Self"), nb::is_operator())
       .def(
           "estimated_keys",
-          [](const Self& self) {
+          [](const HeldBloomFilter& self) {
             const Passage inside(self.gate, Passage::To::read);
             Outside others_may_run;
             return self.value.estimated_keys();
@@ -179,7 +179,7 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
           "How many distinct keys would give this fill, with the standard error of the estimate.")
       .def(
           "estimated_union",
-          [](const Self& self, const Self& other) {
+          [](const HeldBloomFilter& self, const HeldBloomFilter& other) {
             return together(self, other, [](const BloomFilter& a, const BloomFilter& b) {
               return a.estimated_union(b);
             });
@@ -187,7 +187,7 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
           nb::arg("other"), "How many distinct keys are in this filter or the other.")
       .def(
           "estimated_intersection",
-          [](const Self& self, const Self& other) {
+          [](const HeldBloomFilter& self, const HeldBloomFilter& other) {
             return together(self, other, [](const BloomFilter& a, const BloomFilter& b) {
               return a.estimated_intersection(b);
             });
@@ -203,7 +203,7 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
            "there: a whole filter where there was no epoch, or where that is shorter.")
       .def(
           "apply",
-          [](Self& self, const Delta& change) {
+          [](HeldBloomFilter& self, const Delta& change) {
             const Passage inside(self.gate, Passage::To::change);
             self.check_no_exports();
             Outside others_may_run;

@@ -28,12 +28,12 @@ std::optional<Layout> layout_of(std::optional<std::string_view> name) {
 Plan plan_of(const nb::object& capacity, std::optional<double> fpr, const nb::object& memory_bytes,
              std::optional<std::string_view> layout, std::optional<std::uint32_t> groups,
              std::optional<std::uint32_t> probes) {
-  return plan({.capacity = distinct_keys_or_none(capacity),
-               .fpr = fpr,
-               .memory_bytes = whole_number_or_none(memory_bytes, "memory_bytes"),
-               .layout = layout_of(layout),
-               .groups = groups,
-               .probes = probes});
+  return scbf::plan({.capacity = distinct_keys_or_none(capacity),
+                     .fpr = fpr,
+                     .memory_bytes = whole_number_or_none(memory_bytes, "memory_bytes"),
+                     .layout = layout_of(layout),
+                     .groups = groups,
+                     .probes = probes});
 }
 
 nb::tuple reduce_geometry(const Geometry& g) {
