@@ -17,6 +17,7 @@ GOOD = """
 import numpy as np
 import scbf
 from numpy.typing import NDArray
+from scbf.typing import ArrowArray, ArrowStream
 
 def missing(ids: NDArray[np.int64], seen: scbf.Filter | scbf.BloomFilter | scbf.Replica) -> NDArray[np.int64]:
     return ids[~seen.contains(ids)]
@@ -32,6 +33,10 @@ def hashes(ready: NDArray[np.uint64], seen: scbf.Filter) -> NDArray[np.bool_]:
 
 def one(seen: scbf.Filter) -> tuple[bool, int]:
     return seen.contains("a"), seen.count(1)
+
+def forget(rows: scbf.SecondaryIndex, ids: ArrowArray | ArrowStream) -> scbf.WriteReport:
+    rows.get(ids)
+    return rows.remove(ids)
 
 shape = scbf.plan(capacity=10, fpr=0.01, layout="ranked").geometry
 scbf.Filter(capacity=10, fpr=0.01, layout=shape.layout)

@@ -292,11 +292,13 @@ Raises:
 <scbf.WriteReport: 2 put, 0 replaced, 0 removed, 0 absent>
 {'id': '2', 'city': ''})")
       .def("remove", &remove_rows, nb::arg("keys"),
-           nb::sig("def remove(self, keys: str | bytes | Iterable[str | bytes]) -> WriteReport"),
+           nb::sig("def remove(self, keys: str | bytes | Iterable[str | bytes] | ArrowArray | "
+                   "ArrowStream) -> WriteReport"),
            "Removes the row with this key, or those with these keys; a column of Arrow is one of "
            "them.")
       .def("get", &get, nb::arg("key"),
-           nb::sig("def get(self, key: str | bytes | Iterable[str | bytes]) -> Any"),
+           nb::sig("def get(self, key: str | bytes | Iterable[str | bytes] | ArrowArray | "
+                   "ArrowStream) -> Any"),
            "The row with this key, as a dict; None if there is none. Bytes that are not UTF-8 are "
            "surrogate escapes. For an iterable or Arrow column of keys, a list of these, in the "
            "order of the keys. The filters are not asked.")
