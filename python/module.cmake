@@ -18,8 +18,7 @@ function(scbf_python_module target)
   nanobind_add_module(${target} STABLE_ABI FREE_THREADED NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS NB_DOMAIN scbf
     ${src}/errors.cpp ${src}/gate.cpp ${src}/module.cpp ${src}/notes.cpp ${src}/outside.cpp ${src}/text.cpp
     ${src}/keys/arrow.cpp ${src}/keys/arrow_columns.cpp ${src}/keys/arrow_extensions.cpp
-    ${src}/keys/arrow_types.cpp
-    ${src}/keys/buffers.cpp ${src}/keys/hashes.cpp ${src}/keys/keys.cpp ${src}/keys/objects.cpp
+    ${src}/keys/arrow_types.cpp ${src}/keys/buffers.cpp ${src}/keys/hashes.cpp ${src}/keys/keys.cpp ${src}/keys/objects.cpp
     ${src}/keys/single_key.cpp ${src}/calls/run.cpp
     ${src}/classes/banks.cpp ${src}/classes/bulk.cpp ${src}/classes/files.cpp ${src}/classes/filters.cpp
     ${src}/classes/readers.cpp ${src}/classes/reports.cpp ${src}/classes/sizing.cpp)
@@ -36,7 +35,7 @@ function(scbf_python_module target)
     target_sources(${target} PRIVATE
       ${src}/device/arrays.cpp ${src}/device/device_array.cpp ${src}/device/device_filter.cpp
       ${src}/device/stream.cpp)
-    # Its functions have the names of the other classes' methods.
+    # Compiled apart: its functions are called as methods of the other classes are.
     set_source_files_properties(${src}/device/device_filter.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cuda/src)
     target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})

@@ -165,9 +165,6 @@ inline std::vector<const scbf::Backend*> available_backends() {
   return available;
 }
 
-/// Whether it is one that add_far_backends (far_backend.hpp) adds for all tests of a program.
-inline bool is_far(const scbf::Backend& backend) { return backend.name().starts_with("far"); }
-
 /// The same strings in every form that a batch takes.
 inline std::vector<scbf::KeyBatch> batches_of(const StringColumn& column) {
   return {column.strings, column.views, scbf::KeyBatch::from_offsets(column.data, column.offsets32),
