@@ -339,9 +339,9 @@ void KeyReader::fill_column(KeyBlock& block) {
       } else if (records_->next(record)) {
         const auto found = std::find(record.fields.begin(), record.fields.end(), column.name);
         if (found == record.fields.end()) {
-          records_->fail(record.line,
-                         fmt::format("no column {}; there are: {}", in_quotes(column.name),
-                                     list_in_quotes(record.fields)));
+          const std::vector<std::string> names(record.fields.begin(), record.fields.end());
+          records_->fail(record.line, fmt::format("no column {}; there are: {}",
+                                                  in_quotes(column.name), list_in_quotes(names)));
         }
         column_ = static_cast<std::size_t>(found - record.fields.begin());
       }
@@ -355,7 +355,7 @@ void KeyReader::fill_column(KeyBlock& block) {
       records_->fail(record.line, fmt::format("{}, and the key is in field {}",
                                               counted(record.fields.size(), "field"), column_ + 1));
     }
-    const std::string& key = record.fields[column_];
+    const std::string_view key = record.fields[column_];
     if (key.empty()) {
       ++empty_lines_;
       continue;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "records.hpp"
 
-#include <csv.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "errors.hpp"
@@ -18,11 +17,6 @@ namespace scbf::cli {
 namespace {
 
 constexpr std::size_t kBlock = 256 << 10;
-constexpr std::size_t kFieldGrowth =
-    64 << 10;  // libcsv's default of 128 bytes makes long fields quadratic
-
-int never(unsigned char) { return 0; }
-int line_feed(unsigned char c) { return c == '\n' ? 1 : 0; }
 
 }  // namespace
 
@@ -54,87 +48,148 @@ RecordReader::RecordReader(const std::string& file, TableFormat format, Escapes 
     : input_(file, decode, stop),
       format_(format),
       escapes_(escapes),
-      buffer_(new char[kBlock]),
-      parser_(std::make_unique<csv_parser>()) {
-  // CSV_REPALL_NL: libcsv reports empty lines too, so take_record sees every line end.
-  csv_init(parser_.get(), CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
-  csv_set_blk_size(parser_.get(), kFieldGrowth);
-  csv_set_space_func(parser_.get(), never);
-  csv_set_delim(parser_.get(), static_cast<unsigned char>(format_.separator));
-  if (format_.is_tsv()) {
-    csv_set_quote(parser_.get(), 0);  // parse() refuses this byte, so no quote is ever found
-    csv_set_term_func(parser_.get(), line_feed);
-  }
+      capacity_(kBlock),
+      buffer_(new char[kBlock]) {
+  if (!format_.is_tsv()) quoted_.emplace(format_.separator);
 }
 
-RecordReader::~RecordReader() { csv_free(parser_.get()); }
+RecordReader::~RecordReader() = default;
 
 void RecordReader::fail(std::uint64_t line, std::string_view what) const {
   throw IoError(fmt::format("{}: line {}: {}", name(), line, what));
 }
 
+bool RecordReader::more_is_waiting() {
+  return find_next(Wait::no) || failure_ || input_.more_is_waiting();
+}
+
 bool RecordReader::next(Record& record) {
-  while (ready_.empty()) {
+  if (!find_next(Wait::yes)) {
     if (failure_) std::rethrow_exception(failure_);
-    if (ended_) return false;
+    return false;
+  }
+  std::swap(record, next_);
+  found_next_ = false;
+  return true;
+}
+
+/// Whether next_ is the next record, for which it may have to wait.
+bool RecordReader::find_next(Wait wait) {
+  while (!found_next_) {
+    if (quoted_ && !quoted_->empty()) {
+      quoted_record_ = quoted_->take();
+      next_.fields.assign(quoted_record_.fields.begin(), quoted_record_.fields.end());
+      next_.line = quoted_record_.line;
+      return found_next_ = true;
+    }
+    if (failure_ || (wait == Wait::no && from_ >= last_feed_)) return false;
     try {
-      read_more();
+      if (const auto line = next_line()) {
+        found_next_ = take(*line);
+      } else if (quoted_ && quoted_->within_record()) {
+        finish();
+      } else {
+        return false;
+      }
     } catch (...) {
       failure_ = std::current_exception();
     }
   }
-  record = std::move(ready_.front());
-  ready_.pop_front();
   return true;
 }
 
-void RecordReader::read_more() {
-  const std::size_t n = input_.read({buffer_.get(), kBlock});
-  if (n == 0) return finish();
-  std::string_view block(buffer_.get(), n);
-  if (!std::exchange(begun_, true) && block.starts_with(kByteOrderMark)) {
-    block.remove_prefix(kByteOrderMark.size());
+/// Takes the next line out of the buffer, with its line feed, which the last line of the input may
+/// lack. Of CSV, if a line is longer than the buffer, only its next piece; see parse(). None at the
+/// end.
+std::optional<std::span<char>> RecordReader::next_line() {
+  while (from_ >= last_feed_ && read_more()) {
   }
-  // Line by line, because libcsv does not report its position.
-  while (!block.empty()) {
-    const std::size_t feed = block.find('\n');
-    const std::size_t length = feed == std::string_view::npos ? block.size() : feed + 1;
-    parse(block.substr(0, length));
-    line_ += feed == std::string_view::npos ? 0 : 1;
-    block.remove_prefix(length);
-  }
+  if (from_ == end_) return std::nullopt;
+  char* const from = buffer_.get() + from_;
+  const std::size_t there = end_ - from_;
+  const void* const feed = from_ < last_feed_ ? std::memchr(from, '\n', there) : nullptr;
+  const std::size_t length =
+      feed == nullptr ? there : static_cast<std::size_t>(static_cast<const char*>(feed) + 1 - from);
+  from_ += length;
+  if (std::exchange(begun_, true)) return std::span(from, length);
+  const std::size_t mark =
+      std::string_view(from, length).starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  return std::span(from, length).subspan(mark);
 }
 
-void RecordReader::parse(std::string_view line) {
-  if (format_.is_tsv() && line.find('\0') != std::string_view::npos) {
+/// Reads on. Returns false if the input has ended, or if the buffer is full and does not grow.
+bool RecordReader::read_more() {
+  if (ended_) return false;
+  if (from_ > 0) {
+    std::memmove(buffer_.get(), buffer_.get() + from_, end_ - from_);
+    end_ -= std::exchange(from_, 0);
+    last_feed_ = 0;
+  }
+  if (end_ == capacity_) {
+    if (quoted_) return false;
+    make_room();
+  }
+  const std::size_t n = input_.read({buffer_.get() + end_, capacity_ - end_});
+  ended_ = n == 0;
+  const std::size_t feed = std::string_view(buffer_.get() + end_, n).rfind('\n');
+  if (feed != std::string_view::npos) last_feed_ = end_ + feed + 1;
+  end_ += n;
+  return true;
+}
+
+void RecordReader::make_room() {
+  if (capacity_ > kMaxRecordBytes) {
+    fail(line_, fmt::format("a row of more than {}", human_bytes(kMaxRecordBytes)));
+  }
+  const std::size_t more = std::min(2 * capacity_, kMaxRecordBytes + 1);
+  std::unique_ptr<char[]> larger(new char[more]);
+  std::memcpy(larger.get(), buffer_.get(), end_);
+  buffer_ = std::move(larger);
+  capacity_ = more;
+}
+
+/// Returns whether next_ is now the record of this line. What it takes libcsv for is parsed.
+bool RecordReader::take(std::span<char> line) {
+  const std::string_view text(line.data(), line.size());
+  const bool complete = text.ends_with('\n');
+  // Of CSV, a line that is not complete may be the beginning of a long one.
+  const bool plain = !quoted_ || (!quoted_->within_record() && (complete || ended_) &&
+                                  text.find('"') == std::string_view::npos);
+  std::size_t length = text.size() - (complete ? 1 : 0);
+  if (length > 0 && text[length - 1] == '\r') --length;
+  if (!plain || (quoted_ && text.substr(0, length).find('\r') != std::string_view::npos)) {
+    next_.fields.clear();
+    parse(text);
+  } else {
+    divide(line.first(length));
+  }
+  line_ += complete ? 1 : 0;
+  return !next_.fields.empty();
+}
+
+/// Divides a line at its separators; an empty one has no fields.
+void RecordReader::divide(std::span<char> line) {
+  const std::string_view text(line.data(), line.size());
+  if (!quoted_ && text.find('\0') != std::string_view::npos) {
     fail(line_, "a byte that is 0: this is not text");
   }
-  current_bytes_ += line.size();
-  if (current_bytes_ > kMaxRecordBytes) {
-    fail(current_.line, fmt::format("a row of more than {}; is a quote not closed?",
-                                    human_bytes(kMaxRecordBytes)));
+  const bool escaped =
+      !quoted_ && escapes_ == Escapes::yes && text.find('\\') != std::string_view::npos;
+  next_.line = line_;
+  next_.fields.clear();
+  if (text.empty()) return;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t end = std::min(text.find(format_.separator, from), text.size());
+    const std::string_view field = text.substr(from, end - from);
+    next_.fields.push_back(escaped ? unescape(line.subspan(from, end - from)) : field);
+    from = end + 1;
   }
-  const std::size_t parsed =
-      csv_parse(parser_.get(), line.data(), line.size(), take_field, take_record, this);
-  if (failure_) std::rethrow_exception(failure_);
-  if (parsed == line.size()) return;
-  if (csv_error(parser_.get()) == CSV_ENOMEM) throw std::bad_alloc();
-  fail(line_,
-       "a quote in the middle of a field; a field with quotes must be in quotes, and they doubled");
 }
 
-void RecordReader::finish() {
-  ended_ = true;
-  const bool ok = csv_fini(parser_.get(), take_field, take_record, this) == 0;
-  if (failure_) std::rethrow_exception(failure_);
-  if (!ok) fail(current_.line, "a quote is opened in this row and never closed");
-}
-
-void RecordReader::unescape(std::string& field) const {
-  std::size_t at = field.find('\\');
-  if (at == std::string::npos) return;
-  std::size_t end = at;  // of what is finished
-  for (; at < field.size(); ++at) {
+/// Replaces escapes by what they stand for.
+std::string_view RecordReader::unescape(std::span<char> field) const {
+  std::size_t end = 0;  // of what is finished
+  for (std::size_t at = 0; at < field.size(); ++at) {
     char c = field[at];
     if (c == '\\') {
       const char code = ++at < field.size() ? field[at] : '\0';
@@ -147,37 +202,26 @@ void RecordReader::unescape(std::string& field) const {
     }
     field[end++] = c;
   }
-  field.resize(end);
+  return {field.data(), end};
 }
 
-void RecordReader::take_field(void* bytes, std::size_t length, void* self) noexcept {
-  auto& reader = *static_cast<RecordReader*>(self);
-  try {
-    reader.current_.fields.emplace_back(static_cast<const char*>(bytes), length);
-  } catch (...) {
-    reader.failure_ = std::current_exception();
+void RecordReader::parse(std::string_view line) {
+  const bool well_formed = quoted_->parse(line, line_);
+  if (quoted_->record_bytes() > kMaxRecordBytes) {
+    fail(quoted_->record_line(), fmt::format("a row of more than {}; is a quote not closed?",
+                                             human_bytes(kMaxRecordBytes)));
+  }
+  if (!well_formed) {
+    fail(line_,
+         "a quote in the middle of a field; a field with quotes must be in quotes, and they "
+         "doubled");
   }
 }
 
-void RecordReader::take_record(int end, void* self) noexcept {
-  auto& reader = *static_cast<RecordReader*>(self);
-  std::vector<std::string>& fields = reader.current_.fields;
-  try {
-    if (reader.format_.is_tsv() && !fields.empty() && fields.back().ends_with('\r')) {
-      fields.back().pop_back();
-      if (fields.size() == 1 && fields[0].empty()) fields.clear();  // an empty line
-    }
-    if (reader.format_.is_tsv() && reader.escapes_ == Escapes::yes) {
-      for (std::string& field : fields) reader.unescape(field);
-    }
-    if (!fields.empty()) {
-      reader.ready_.push_back({std::exchange(fields, {}), reader.current_.line});
-    }
-  } catch (...) {
-    reader.failure_ = std::current_exception();
+void RecordReader::finish() {
+  if (!quoted_->finish()) {
+    fail(quoted_->record_line(), "a quote is opened in this row and never closed");
   }
-  reader.current_.line = reader.line_ + (end == '\n' ? 1 : 0);
-  reader.current_bytes_ = 0;
 }
 
 }  // namespace scbf::cli

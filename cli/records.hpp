@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the records of a CSV or TSV file with libcsv. Errors name the file and the line.
+// Reads the records of a CSV or TSV file. Errors name the file and the line.
 //
 // CSV is RFC 4180, with any separator: fields with separators, quotes or line breaks are quoted,
 // quotes inside them are doubled, and lines end in LF, CRLF or CR. A quote anywhere else is an
@@ -12,18 +12,18 @@
 // them all as they are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "input.hpp"
-
-struct csv_parser;
+#include "quoted_records.hpp"
 
 namespace scbf::cli {
 
@@ -44,7 +44,7 @@ enum class Escapes : unsigned char { yes, no };
 inline constexpr std::size_t kMaxRecordBytes = std::size_t{513} << 20;
 
 struct Record {
-  std::vector<std::string> fields;
+  std::vector<std::string_view> fields;
   std::uint64_t line = 0;  ///< number of its first line, from 1
 };
 
@@ -58,35 +58,42 @@ class RecordReader {
   RecordReader& operator=(const RecordReader&) = delete;
   ~RecordReader();
 
-  /// Reads the next record; returns false at the end. Throws IoError, also if the text is
-  /// malformed, after the records before it.
+  /// Reads the next record, whose fields are there until this or more_is_waiting() is called again;
+  /// returns false at the end. Throws IoError, also if the text is malformed, after the records
+  /// before it; so does every later call.
   bool next(Record& record);
   const std::string& name() const noexcept { return input_.name(); }
   std::uint64_t bytes_read() const noexcept { return input_.bytes_read(); }
   /// False if next() would wait for input.
-  bool more_is_waiting() const { return !ready_.empty() || input_.more_is_waiting(); }
+  bool more_is_waiting();
   [[noreturn]] void fail(std::uint64_t line, std::string_view what) const;
 
  private:
-  void read_more();
+  enum class Wait : bool { no, yes };
+  bool find_next(Wait wait);
+  std::optional<std::span<char>> next_line();
+  bool read_more();
+  void make_room();
+  bool take(std::span<char> line);
+  void divide(std::span<char> line);
+  std::string_view unescape(std::span<char> field) const;
   void parse(std::string_view line);
   void finish();
-  void unescape(std::string& field) const;
-  // Callbacks of libcsv, for the end of a field and of a record.
-  static void take_field(void* bytes, std::size_t length, void* self) noexcept;
-  static void take_record(int end, void* self) noexcept;
 
   ByteInput input_;
   TableFormat format_;
   Escapes escapes_;
+  std::size_t capacity_;
   std::unique_ptr<char[]> buffer_;
-  std::unique_ptr<csv_parser> parser_;
-  Record current_{.fields = {}, .line = 1};
-  std::size_t current_bytes_ = 0;  // length of its text
-  std::deque<Record> ready_;
-  std::exception_ptr failure_;  // told when all of ready_ are taken
-  std::uint64_t line_ = 1;
+  // In the buffer: what is read and not yet taken, and where its last line feed ends.
+  std::size_t from_ = 0, end_ = 0, last_feed_ = 0;
+  std::uint64_t line_ = 1;  // of the byte at from_
   bool begun_ = false, ended_ = false;
+  Record next_;
+  bool found_next_ = false;
+  std::optional<QuotedRecords> quoted_;  // of CSV
+  QuotedRecords::Found quoted_record_;   // what the fields of its last record view
+  std::exception_ptr failure_;
 };
 
 }  // namespace scbf::cli

@@ -33,13 +33,13 @@ std::vector<std::string> header_of(RecordReader& records) {
   if (!records.next(record)) {
     throw IoError(fmt::format("{}: empty: the first line must name the columns", records.name()));
   }
-  std::vector<std::string> sorted = record.fields;
+  std::vector<std::string> names(record.fields.begin(), record.fields.end()), sorted = names;
   std::sort(sorted.begin(), sorted.end());
   if (sorted.front().empty()) records.fail(record.line, "a column without a name");
   if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
     records.fail(record.line, fmt::format("column {} is there twice", in_quotes(*twice)));
   }
-  return record.fields;
+  return names;
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ bool TableReader::next(Row& row) {
   row.values.resize(schema_.columns.size());
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::string& to = columns_[i] == schema_.columns.size() ? row.key : row.values[columns_[i]];
-    to = std::move(record_.fields[i]);
+    to = record_.fields[i];
   }
   check_limits(row);
   ++rows_;

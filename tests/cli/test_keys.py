@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading keys: every kind of input, and each key arrives with exactly its bytes."""
 
+import csv
 import gzip
+import io
 import json
 import os
+import random
 import resource
 import struct
 import subprocess
@@ -500,6 +503,55 @@ class Columns(CommandTest):
         self.assertEqual(self.scbf("query", "f.scbf", "--column", "b", "--invert",
                                    stdin=b"b\nnew\n"), b"new\n")
 
+    def test_long_tables(self):
+        """Lines of every kind lie across the ends of the blocks that are read, at any offset."""
+        source = random.Random(20261129)
+        self.build("f.scbf", [])
+
+        def keys_of(table, *options):
+            return self.scbf("query", "f.scbf", "--invert", "-0", "--column", 2, *options,
+                             stdin=table).split(b"\0")[:-1]
+
+        def field(odd, longest):
+            text = "x" * source.randrange(1, longest)
+            return text + source.choice(odd) if source.random() < 0.1 else text
+
+        for end in ("\n", "\r\n", "\r"):
+            for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC):
+                odd = [",", '"', "\n", "\r", "\r\n"]
+                if quoting == csv.QUOTE_MINIMAL:  # it quotes only the line breaks of its own
+                    odd = [",", '"', end]
+                rows = [[i, field(odd, 150), field(odd, 5)] for i in range(9_000)]
+                rows[5_000][1] = "y" * 600_000
+                rows[7_000][2] = "z" * 300_000
+                out = io.StringIO(newline="")
+                csv.writer(out, lineterminator=end, quoting=quoting).writerows(rows)
+                for text in (out.getvalue(), out.getvalue()[:-len(end)]):
+                    self.assertEqual(keys_of(text.encode()), [row[1].encode() for row in rows])
+
+        rows = [[b"%d" % i, b"%d\\t" % i + b"x" * source.randrange(150), b""] for i in range(9_000)]
+        rows[5_000][1] = b"y" * 600_000
+        for end in (b"\n", b"\r\n"):
+            table = end.join(b"\t".join(row) for row in rows)
+            self.assertEqual(keys_of(table, "--separator", "tab"),
+                             [row[1].replace(b"\\t", b"\t") for row in rows])
+            self.assertEqual(keys_of(table + end, "--separator", "tab", "--no-escapes"),
+                             [row[1] for row in rows])
+
+    def test_what_stands_before_an_error_is_answered(self):
+        self.build("f.scbf", [])
+        quote, zero = b": a quote ", b": a byte that is 0"
+        for separator, table, error in (
+            (",", b'a,b\nc,d\ne,"f"g\nh,i\n', b"line 3" + quote),
+            (",", b'a,b\rc,d\re,"f"g\rh,i\n', b"line 1" + quote),
+            (",", b'a,b\nc,d\n"e,f\n\ng', b"line 3" + quote),
+            ("tab", b"a\tb\n\nc\td\ne\0\nf\n", b"line 4" + zero),
+        ):
+            process = self.run_raw("query", "f.scbf", "--invert", "--column", 1, "--separator",
+                                   separator, stdin=table)
+            self.assertEqual((process.returncode, process.out), (INPUT_OUTPUT, b"a\nc\n"), table)
+            self.assertIn(error, process.err)
+
     def test_numbers(self):
         self.scbf("build", "--keys", "decimal", "--column", "id", "-o", "n.scbf", "t.csv")
         self.assertEqual(self.scbf("query", "n.scbf", "--column", "id", "t.tsv"), b"1\n2\n")
@@ -512,6 +564,12 @@ class Columns(CommandTest):
         self.assertEqual(self.scbf("query", "f.scbf", "--column", "k", "-0", "n.csv"), b"a\nb\0")
         self.scbf("query", "f.scbf", "--column", "k", "n.csv", code=INPUT_OUTPUT)
         self.assertIn("-0", self.err)
+        # Several threads print so many keys. Those before it are printed all the same.
+        before = lines(words(30_000))
+        table = b"k\n" + before + b'"c\nd"\n' + before
+        process = self.run_raw("query", "f.scbf", "--invert", "--column", "k", stdin=table)
+        self.assertEqual(process.returncode, INPUT_OUTPUT)
+        self.assertEqual(process.out, before)
 
     def test_errors(self):
         build = ["build", "--capacity", 9, "-o", "f.scbf"]
@@ -528,9 +586,13 @@ class Columns(CommandTest):
         self.build("f.scbf", words(10))
         process = self.start("query", "f.scbf", "--column", "k", stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE)
-        process.stdin.write(b"k,l\nword-3,x\n")
-        process.stdin.flush()
-        self.assertEqual(self.next_line(process), b"word-3\n")
+        # Neither an empty line nor a row that goes on holds up the rows before it.
+        for written, answer in ((b"k,l\nword-3,x\n", b"word-3\n"),
+                                (b"word-4,x\n\n\r\n", b"word-4\n"),
+                                (b'word-5,x\nword-6,"a\nb', b"word-5\n"), (b'"\n', b"word-6\n")):
+            process.stdin.write(written)
+            process.stdin.flush()
+            self.assertEqual(self.next_line(process), answer)
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, OK)
 
