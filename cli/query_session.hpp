@@ -75,13 +75,13 @@ struct QuerySession {
         format(agreed_format(o.keys, read_notes(asked.metadata()), o.file)),
         reader(o.keys.sources(), format, KeyReader::Pace::prompt, block_bytes(blocks)) {}
 
-  /// Calls ask(batch), and then print(block, i) for each key i of the batch. What was printed is
-  /// written even if an error follows.
+  /// Calls ask(batch) and then print(block) for all keys. What was printed is written even if an
+  /// error follows.
   template <class Ask, class Print>
   void go_through(const Ask& ask, const Print& print) {
     const auto use = [&](const KeyBlock& block) {
       ask(block.batch());
-      for (std::size_t i = 0; i < block.size(); ++i) print(block, i);
+      print(block);
       // If the input is a pipe, answers are written as soon as they are known.
       if (!reader.total_bytes()) out.flush();
     };
@@ -101,8 +101,10 @@ struct QuerySession {
         [&] { window.finish(); });
   }
 
-  void print_key(const KeyBlock& block, std::size_t i) { write_key(out, block, i, format); }
-  void end_line() { out.write(format.end); }
+  void print_line(const KeyBlock& block, std::size_t i) {
+    write_key(out, block, i, format);
+    out.write(format.end);
+  }
 
   Json report(double seconds) const {
     Json json;

@@ -18,6 +18,7 @@
 #include "filter_file.hpp"
 #include "filter_notes.hpp"
 #include "key_window.hpp"
+#include "list_keys.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "scbf/errors.hpp"
@@ -174,16 +175,6 @@ std::optional<Destination> list_of_keys(const char* option, const std::string& p
   return list;
 }
 
-/// Writes the keys of a block whose answer is this one, each as it came.
-void list_keys(Output& list, const KeyBlock& block, const KeyFormat& format,
-               std::span<const std::uint8_t> answers, std::uint8_t wanted) {
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (answers[i] != wanted) continue;
-    write_key(list, block, i, format);
-    list.write(format.end);
-  }
-}
-
 struct InsertOptions : ChangeOptions {
   std::string new_keys;        ///< file for the keys that are new; empty: insert all
   double most_fpr = kMostFpr;  ///< nothing is written above it
@@ -205,7 +196,7 @@ InsertNewReport insert_new(ChangeSession<OneFilter>& session, Output& list) {
   session.go_through("inserting", [&](const KeyBlock& block) {
     is_new.resize(block.size());
     sum += session.filter.insert_new(block.batch(), is_new, session.options.run.batch());
-    list_keys(list, block, session.format, is_new, 1);
+    list_keys(list, session.options.run.resolved_threads(), block, session.format, is_new, 1);
   });
   return sum;
 }
@@ -325,7 +316,8 @@ RemoveReport remove_all(ChangeSession<Filter>& session, Output& list) {
   session.go_through("removing", [&](const KeyBlock& block) {
     verdicts.resize(block.size());
     sum += session.filter.remove(block.batch(), verdicts, session.options.run.batch_beside_keys());
-    list_keys(list, block, session.format, verdicts, static_cast<std::uint8_t>(Removal::absent));
+    list_keys(list, session.options.run.resolved_threads(), block, session.format, verdicts,
+              static_cast<std::uint8_t>(Removal::absent));
   });
   return sum;
 }

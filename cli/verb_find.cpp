@@ -37,21 +37,18 @@ int find(const QueryOptions& options) {
       [&](const KeyBatch& keys) {
         bank.find(keys, lists, options.run.batch());
         pairs += lists.members.size();
+        for (std::size_t i = 0; i < keys.size(); ++i) found += !lists.of(i).empty();
       },
-      [&](const KeyBlock& block, std::size_t i) {
-        const auto members = lists.of(i);
-        found += !members.empty();
-        if (!print_keys) return;
-        if (options.invert && members.empty()) {
-          session.print_key(block, i);
-          session.end_line();
-        }
-        if (options.invert) return;
-        for (const std::uint32_t member : members) {
-          write_tsv_field(session.out, names[member]);
-          session.out.write('\t');
-          session.print_key(block, i);
-          session.end_line();
+      [&](const KeyBlock& block) {
+        for (std::size_t i = 0; print_keys && i < block.size(); ++i) {
+          const auto members = lists.of(i);
+          if (options.invert && members.empty()) session.print_line(block, i);
+          if (options.invert) continue;
+          for (const std::uint32_t member : members) {
+            write_tsv_field(session.out, names[member]);
+            session.out.write('\t');
+            session.print_line(block, i);
+          }
         }
       });
   const std::uint64_t absent = session.reader.keys() - found;

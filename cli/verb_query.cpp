@@ -11,7 +11,9 @@
 
 #include "errors.hpp"
 #include "filter_file.hpp"
+#include "list_keys.hpp"
 #include "output.hpp"
+#include "print_in_order.hpp"
 #include "query_session.hpp"
 #include "stopwatch.hpp"
 #include "verbs.hpp"
@@ -35,10 +37,9 @@ int query_in(OneFilter filter, const QueryOptions& options) {
   };
   const Stopwatch watch;
   if (print_keys) {
-    session.go_through(ask, [&](const KeyBlock& block, std::size_t i) {
-      if (answers[i] != wanted) return;
-      session.print_key(block, i);
-      session.end_line();
+    session.go_through(ask, [&](const KeyBlock& block) {
+      list_keys(session.out, options.run.resolved_threads(), block, session.format, answers,
+                wanted);
     });
   } else {
     session.go_through_unprinted(ask);
@@ -81,12 +82,17 @@ int count(const QueryOptions& options) {
   if (options.run.json) {
     session.go_through_unprinted(ask);
   } else {
-    session.go_through(ask, [&](const KeyBlock& block, std::size_t i) {
-      const fmt::format_int digits(static_cast<unsigned>(counts[i]));
-      session.print_key(block, i);
-      session.out.write('\t');
-      session.out.write(std::string_view(digits.data(), digits.size()));
-      session.end_line();
+    session.go_through(ask, [&](const KeyBlock& block) {
+      const auto print = [&](Output& to, std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; ++i) {
+          const fmt::format_int digits(static_cast<unsigned>(counts[i]));
+          write_key(to, block, i, session.format);
+          to.write('\t');
+          to.write(std::string_view(digits.data(), digits.size()));
+          to.write(session.format.end);
+        }
+      };
+      print_in_order(session.out, options.run.resolved_threads(), block.size(), print);
     });
   }
   if (options.run.json) {

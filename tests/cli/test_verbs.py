@@ -3,6 +3,7 @@
 
 import os
 import re
+import struct
 import subprocess
 
 from support import CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest, lines, words
@@ -76,7 +77,7 @@ class ManyKeys(CommandTest):
 
     N = 150_000
 
-    def check(self, present, mixed, *kind):
+    def check(self, present, mixed, *kind, as_text):
         self.write("present", present)
         self.write("mixed", mixed)
         self.scbf("build", *kind, "--fpr", "1e-3", "-o", "f.scbf", "present")
@@ -85,6 +86,12 @@ class ManyKeys(CommandTest):
             printed = self.scbf("query", *asked)
             found = len(printed.splitlines())
             self.assertLess(abs(found - self.N), 20)
+            self.assertTrue(printed.startswith(as_text(present)), "in input order")
+            absent = self.scbf("query", *asked, "--invert")
+            self.assertEqual(sorted((printed + absent).split()), sorted(as_text(mixed).split()))
+            counts = self.scbf("count", *asked).splitlines()
+            self.assertEqual([line.split(b"\t")[0] for line in counts], as_text(mixed).split())
+            self.assertEqual(sum(not line.endswith(b"\t0") for line in counts), found)
             self.assertEqual(int(self.scbf("query", *asked, "--count")), found)
             self.assertEqual(int(self.scbf("query", *asked, "--count", "--invert")), self.N + 500 - found)
             report = self.scbf_json("query", *asked)
@@ -101,11 +108,12 @@ class ManyKeys(CommandTest):
 
     def test_lines(self):
         present = lines(words(self.N))
-        self.check(present, present + lines(words(500, "absent")))
+        self.check(present, present + lines(words(500, "absent")), as_text=bytes)
 
     def test_integers(self):
         present = self.scbf("gen", "--keys", self.N)
-        self.check(present, present + self.scbf("gen", "--keys", 500, "--seed", 9), "--keys", "u64")
+        self.check(present, present + self.scbf("gen", "--keys", 500, "--seed", 9), "--keys", "u64",
+                   as_text=lambda keys: b"".join(b"%d\n" % key for key, in struct.iter_unpack("<Q", keys)))
 
     def test_an_error_behind_many_keys(self):
         self.build("f.scbf", words(1000))
