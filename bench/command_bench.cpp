@@ -41,7 +41,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
     "usage: command_bench COMMAND FOLDER [keys [lines]] [Google Benchmark's flags]\n"
-    "  FOLDER takes 35 bytes for each key, 125 for each line; what it holds is replaced\n";
+    "  FOLDER takes 35 bytes for each key, 145 for each line; what it holds is replaced\n";
 constexpr const char* kFpr = "0.01";
 
 /// A file, mapped to be read.
@@ -116,7 +116,9 @@ std::uint64_t number_in(const std::string& text, const std::string& name) {
   return number;
 }
 
-enum class Kind : bool { u64, lines };
+/// The third is a column of CSV, with these lines in it.
+enum class Kind : unsigned char { u64, lines, column };
+constexpr const char* kKinds[] = {"u64", "lines", "column"};
 
 class CommandFixture final : public Fixture {
  public:
@@ -181,9 +183,9 @@ class CommandFixture final : public Fixture {
       std::string line;
       for (std::size_t i = 0; i < span.size; ++i) {
         line.clear();
-        fmt::format_to(std::back_inserter(line), "https://example.org/{:016x}/products.html\n",
+        fmt::format_to(std::back_inserter(line), "https://example.org/{:016x}/products.html",
                        span.words[i]);
-        out << line;
+        out << (kind_ == Kind::column ? fmt::format("{},{},9.99\n", i, line) : line + '\n');
       }
     }
     if (!out.flush()) throw std::runtime_error((folder_ / name).string() + ": cannot write");
@@ -200,7 +202,8 @@ class CommandFixture final : public Fixture {
     std::vector<std::string_view> lines;
     while (!rest.empty()) {
       const std::size_t end = rest.find('\n');
-      lines.push_back(rest.substr(0, end));
+      lines.push_back(kind_ == Kind::column ? second_field(rest.substr(0, end))
+                                            : rest.substr(0, end));
       rest.remove_prefix(end + 1);
       if (lines.size() < kMost && !rest.empty()) continue;
       use(KeyBatch(lines));
@@ -208,9 +211,15 @@ class CommandFixture final : public Fixture {
     }
   }
 
+  static std::string_view second_field(std::string_view row) {
+    const std::size_t from = row.find(',') + 1;
+    return row.substr(from, row.find(',', from) - from);
+  }
+
   std::string path(const char* name) const { return folder_ / name; }
   Ran run(std::vector<std::string> words, unsigned threads, bool keep = true) const {
     words.insert(words.begin(), command_);
+    if (kind_ == Kind::column) words.insert(words.end(), {"--column", "2"});
     words.insert(words.end(), {"--threads", std::to_string(threads), "--progress", "never"});
     return run_program(words, keep ? folder_ / "printed" : fs::path("/dev/null"));
   }
@@ -262,7 +271,7 @@ void add_size(const std::string& command, const std::string& folder, Kind kind, 
     for (const unsigned threads : {1u, 2u}) {
       if (threads > std::thread::hardware_concurrency()) continue;
       rows.push_back({.name = fmt::format("command/verb:{}/keys:{}/n:{}/fpr:{}/threads:{}", name,
-                                          kind == Kind::u64 ? "u64" : "lines", n, kFpr, threads),
+                                          kKinds[static_cast<std::size_t>(kind)], n, kFpr, threads),
                       .measure = by(&CommandFixture::measure, verb, threads)});
     }
   }
@@ -279,6 +288,7 @@ void add_cases(const std::vector<std::string>& arguments) {
   if (keys > 10'000'000) add_size(arguments[0], arguments[1], Kind::u64, 10'000'000);
   add_size(arguments[0], arguments[1], Kind::u64, keys);
   add_size(arguments[0], arguments[1], Kind::lines, lines);
+  add_size(arguments[0], arguments[1], Kind::column, lines);
 }
 
 }  // namespace
