@@ -141,6 +141,26 @@ def test_keys_of_several_columns() -> None:
         check_column(lambda code=of[library]: eval(code, names), ["Rom\x1fa", None, None])
 
 
+def test_letters_anywhere_in_text_of_one_width() -> None:
+    """Text is looked at in blocks of letters: any letter may be at any place of one."""
+    keys = ["", "x\0y", "x" * 20 + "\0y"]
+    for length in range(1, 28):
+        for letter in ("\x7f", "\x80", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\U0010ffff"):
+            at = len(keys) % length
+            keys.append("a" * at + letter + "b" * (length - at - 1))
+    for text in (np.array(keys), np.array(keys, "U100")):
+        for column in (text, text.astype(text.dtype.newbyteorder()), text[::-1][::-1]):
+            check_column(lambda column=column: column, keys)
+    for length in range(1, 20):
+        for at in range(length):
+            wrong = np.array(["b" * 25, "a" * at + "\ud800" + "b" * (length - at - 1)])
+            for column in (wrong, wrong.astype(wrong.dtype.newbyteorder())):
+                with pytest.raises(scbf.InvalidKey, match="key 1 has the character U\\+D800"):
+                    filled(column)
+                with pytest.raises(scbf.InvalidKey, match="key 1 has the character U\\+D800"):
+                    filled([]).contains(column)
+
+
 def test_variable_width_text() -> None:
     string = pytest.importorskip("numpy.dtypes", reason="NumPy 2").StringDType
     check_column(lambda: np.array(TEXT, string()), TEXT)
@@ -217,6 +237,23 @@ def test_object_arrays() -> None:
     check_column(lambda: np.array([], object), [])
     with_null: list[Any] = [None, 2**64 - 1, None, 3]
     check_column(lambda: np.array(with_null, object), with_null)
+    apart = np.zeros(4, np.dtype([("before", "i1"), ("key", "O"), ("after", "i2")]))
+    apart["key"] = ["a", None, "b", "ü"]
+    check_column(lambda: apart["key"], ["a", None, "b", "ü"])
+    null_pointers = np.empty(3, object)
+    ctypes.memset(null_pointers.ctypes.data, 0, null_pointers.nbytes)
+    check_column(lambda: null_pointers, [None, None, None])
+
+
+def test_object_arrays_that_change_while_they_are_read() -> None:
+    class Number:
+        def __index__(self) -> int:
+            column[1:] = 7  # drops the next ones, and this one
+            column[0] = None
+            return 5
+
+    column = np.array([Number(), Number(), str(2**70)], object)
+    assert filled(column) == filled([5, 7, 7])
 
 
 def test_sets_and_mappings() -> None:

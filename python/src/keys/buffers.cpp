@@ -214,19 +214,21 @@ class TextColumn final : public Column {
   std::size_t size() const noexcept override { return items_.size(); }
   KindsOfKeys kind() const noexcept override { return KindsOfKeys::text; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
-    room.text.clear();
     room.offsets.assign(1, 0);
+    std::size_t end = 0;
     for (std::size_t i = first; i < first + count; ++i) {
-      append(i, room.text);
-      room.offsets.push_back(static_cast<std::int64_t>(room.text.size()));
+      end = append(i, room.text, end);
+      room.offsets.push_back(static_cast<std::int64_t>(end));
     }
-    return KeyBatch::from_offsets(std::as_bytes(std::span(room.text)), room.offsets);
+    return KeyBatch::from_offsets(std::as_bytes(std::span(room.text)).first(end), room.offsets);
   }
   void check(std::size_t first, std::size_t count) const override {
-    const std::size_t letters = items_.width() / 4;
     for (std::size_t i = first; i < first + count; ++i) {
-      for (std::size_t j = 0; j < letters; ++j) {
-        if (const std::uint32_t c = letter(i, j); is_no_character(c)) refuse(i, c);
+      const char* const item = items_.item(i);
+      for (std::size_t j = 0; j < letters(); ++j) {
+        while (j + kBlock <= letters() && bits_of(block_at(item, j)) < kFirstNone) j += kBlock;
+        if (j == letters()) break;
+        if (const std::uint32_t c = letter(item, j); is_no_character(c)) refuse(i, c);
       }
     }
   }
@@ -235,21 +237,51 @@ class TextColumn final : public Column {
   }
 
  private:
-  std::uint32_t letter(std::size_t i, std::size_t j) const noexcept {
-    return load<std::uint32_t>(items_.item(i) + 4 * j, swapped_);
+  // Most text is ASCII. Letters are looked at in blocks of this constant size, in vectors.
+  static constexpr std::size_t kBlock = 8;
+  using Block = std::array<std::uint32_t, kBlock>;
+  static constexpr std::uint32_t kFirstNone = 0xD800;  // below it, all are characters
+
+  std::size_t letters() const noexcept { return items_.width() / 4; }
+  std::uint32_t letter(const char* item, std::size_t j) const noexcept {
+    return load<std::uint32_t>(item + 4 * j, swapped_);
+  }
+  static Block block_at(const char* item, std::size_t j) noexcept {
+    Block block;
+    std::memcpy(block.data(), item + 4 * j, sizeof block);
+    return block;
+  }
+  /// All bits that any letter of this block has.
+  std::uint32_t bits_of(const Block& block) const noexcept {
+    std::uint32_t bits = 0;
+    for (const std::uint32_t c : block) bits |= c;
+    return load<std::uint32_t>(reinterpret_cast<const char*>(&bits), swapped_);
   }
   static bool is_no_character(std::uint32_t c) noexcept {
-    return (c >= 0xD800 && c < 0xE000) || c > 0x10FFFF;
+    return (c >= kFirstNone && c < 0xE000) || c > 0x10FFFF;
   }
-  void append(std::size_t i, std::vector<char>& text) const {
+  /// Writes an item into text[begin …], which is made larger if need be. Returns where it ends.
+  std::size_t append(std::size_t i, std::vector<char>& text, std::size_t begin) const {
     constexpr std::size_t kMostBytes = 4;
-    std::size_t length = items_.width() / 4;
-    while (length > 0 && letter(i, length - 1) == 0) --length;
-    const std::size_t begin = text.size();
-    text.resize(begin + kMostBytes * length);
+    const char* const item = items_.item(i);
+    std::size_t length = letters();
+    while (length >= kBlock && bits_of(block_at(item, length - kBlock)) == 0) length -= kBlock;
+    while (length > 0 && letter(item, length - 1) == 0) --length;
+    const std::size_t most = begin + kMostBytes * length;
+    if (most > text.size()) text.resize(std::max(most, 2 * text.size()));
     char* out = text.data() + begin;
     for (std::size_t j = 0; j < length; ++j) {
-      const std::uint32_t c = letter(i, j);
+      while (!swapped_ && j + kBlock <= length) {
+        const Block block = block_at(item, j);
+        if (bits_of(block) >= 0x80) break;
+        std::array<char, kBlock> narrow;
+        for (std::size_t k = 0; k < kBlock; ++k) narrow[k] = static_cast<char>(block[k]);
+        std::memcpy(out, narrow.data(), kBlock);
+        out += kBlock;
+        j += kBlock;
+      }
+      if (j == length) break;
+      const std::uint32_t c = letter(item, j);
       const auto put = [&](std::uint32_t byte) { *out++ = static_cast<char>(byte); };
       const auto tail = [&](unsigned shift) { put(0x80 | ((c >> shift) & 0x3F)); };
       if (c < 0x80) {
@@ -267,7 +299,7 @@ class TextColumn final : public Column {
         tail(12), tail(6), tail(0);
       }
     }
-    text.resize(static_cast<std::size_t>(out - text.data()));
+    return static_cast<std::size_t>(out - text.data());
   }
   [[noreturn]] static void refuse(std::size_t i, std::uint32_t c) {
     throw InvalidKey(

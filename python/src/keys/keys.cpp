@@ -81,7 +81,8 @@ std::unique_ptr<KeySource> buffer_source(nb::handle object, std::uint64_t seed) 
       throw InvalidKey(fmt::format("keys are a column, and this array has {} dimensions",
                                    nb::cast<int>(nb::object(object.attr("ndim")))));
     }
-    return objects_source(object.attr("tolist")(), seed);
+    return kind == 'O' ? object_array_source(object, seed)
+                       : objects_source(object.attr("tolist")(), seed);
   }
   auto column = buffer_column(std::make_unique<Buffer>(object, PyBUF_FORMAT | PyBUF_STRIDES));
   return column ? std::make_unique<OneColumn>(std::move(column)) : objects_source(object, seed);

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "errors.hpp"
+#include "keys/buffers.hpp"
 #include "keys/single_key.hpp"
 #include "scbf/detail/hash.hpp"
 
@@ -152,6 +154,25 @@ std::unique_ptr<KeySource> objects_source(nb::handle items, std::uint64_t seed) 
   for_each_item(items, [&](PyObject* item) { column->take(item); });
   column->finish();
   return std::make_unique<OneColumn>(std::move(column));
+}
+
+std::unique_ptr<KeySource> object_array_source(nb::handle array, std::uint64_t seed) {
+#ifndef Py_GIL_DISABLED  // where another thread might replace an object while it is read
+  const Buffer buffer(array, PyBUF_FORMAT | PyBUF_STRIDES);
+  if (buffer->ndim == 1 && buffer->format != nullptr && std::string_view(buffer->format) == "O") {
+    const Py_ssize_t size = buffer->shape[0], step = buffer->strides[0];
+    auto column = std::make_unique<Objects>(seed, 0, KindsOfKeys::none);
+    column->reserve(static_cast<std::size_t>(size));
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      PyObject* item = nullptr;
+      std::memcpy(&item, buffer.data() + i * step, sizeof item);
+      column->take(item ? item : Py_None);  // NumPy reads null pointers so
+    }
+    column->finish();
+    return std::make_unique<OneColumn>(std::move(column));
+  }
+#endif
+  return objects_source(array.attr("tolist")(), seed);
 }
 
 std::unique_ptr<KeySource> iterator_source(nb::object iterator, std::uint64_t seed) {
