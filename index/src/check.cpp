@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The consistency check. It compares the entries of each row with the postings, the postings with
+// The consistency check. It compares the entries of all rows with the postings, the postings with
 // the counts, the counts with the filter, and the totals with the region's stored state.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "encoding.hpp"
 #include "index_state.hpp"
+#include "scbf/detail/hash.hpp"
 
 namespace scbf {
 
@@ -15,9 +17,21 @@ using namespace index;
 namespace {
 
 constexpr std::size_t kListed = 100;
-// Rows whose postings are looked up in one batch, and values probed in the filters in one batch.
-constexpr std::size_t kRows = 1024;
+// Postings looked up in one batch, and values probed in the filters in one batch.
+constexpr std::size_t kLookedUp = 1024;
 constexpr std::size_t kValues = 16 * 1024;
+
+/// Sums of equal sets of keys are equal, in whatever order they came. Those of others are equal by
+/// chance: one in 2^64.
+struct Sum {
+  std::uint64_t number = 0, hashes = 0;
+
+  void add(std::string_view key) noexcept {
+    ++number;
+    hashes += detail::hash_of_bytes(key, 0);
+  }
+  bool operator==(const Sum&) const = default;
+};
 
 class Checking {
  public:
@@ -35,6 +49,7 @@ class Checking {
     try {
       rows = check_rows(region.id, from, to);
       values = check_counts(region);
+      if (expected_ != found_) name_missing(region.id, from, to);
     } catch (const CorruptFile& error) {
       return problem(region.id, fmt::format("cannot be checked to its end: {}", error.what()));
     }
@@ -65,11 +80,31 @@ class Checking {
     return fmt::format("{} {}", name, shown(entry.substr(2)));
   }
 
-  /// Checks that every entry of every row has a posting, and counts these entries. check_counts
-  /// compares that count with the number of postings, which shows whether there are others.
-  std::uint64_t check_rows(RegionId id, std::string_view from, std::string_view to) {
+  /// Calls use(key) for the posting of every entry of every row. Returns the number of rows.
+  template <class Use>
+  std::uint64_t for_each_expected(RegionId id, std::string_view from, std::string_view to,
+                                  Use use) const {
     std::uint64_t rows = 0;
-    expected_ = 0;
+    for (auto row = store_.cursor(Family::rows, from, to); row.valid(); row.next(), ++rows) {
+      const auto values = decode_row(row.key(), row.value(), schema_.columns.size());
+      for (const std::string& entry : entries_of(schema_, values)) {
+        use(posting_key(id, entry, row.key()));
+      }
+    }
+    return rows;
+  }
+
+  /// Adds up the postings that rows should have. check_counts adds up those that are there.
+  std::uint64_t check_rows(RegionId id, std::string_view from, std::string_view to) {
+    expected_ = {};
+    const std::uint64_t rows = for_each_expected(
+        id, from, to, [&](const std::string& posting) { expected_.add(posting); });
+    report_.rows += rows;
+    return rows;
+  }
+
+  /// Looks up the posting of every entry of every row, to say which ones are missing.
+  void name_missing(RegionId id, std::string_view from, std::string_view to) {
     std::vector<std::string> postings;
     const auto look = [&] {
       const auto found = store_.get(Family::postings, postings);
@@ -81,24 +116,19 @@ class Checking {
       }
       postings.clear();
     };
-    for (auto row = store_.cursor(Family::rows, from, to); row.valid(); row.next(), ++rows) {
-      const auto values = decode_row(row.key(), row.value(), schema_.columns.size());
-      for (const std::string& entry : entries_of(schema_, values)) {
-        postings.push_back(posting_key(id, entry, row.key()));
-        ++expected_;
-      }
-      if (postings.size() >= kRows) look();
-    }
+    for_each_expected(id, from, to, [&](std::string posting) {
+      postings.push_back(std::move(posting));
+      if (postings.size() >= kLookedUp) look();
+    });
     look();
-    report_.rows += rows;
-    return rows;
   }
 
   /// Compares postings and counts, value by value. Returns the number of values.
   std::uint64_t check_counts(const Region& region) {
     const std::string prefix = region_key(region.id);
     auto posting = store_.cursor(Family::postings, prefix, after_prefix(prefix));
-    std::uint64_t values = 0, postings = 0;
+    std::uint64_t values = 0;
+    found_ = {};
     std::vector<std::string> entries;
     const auto ask = [&] {
       ask_filter(region, entries);
@@ -108,7 +138,7 @@ class Checking {
       const std::string entry = parse_posting(posting.key()).entry;
       if (ignored(entry)) return;
       problem(region.id, fmt::format("has a posting of {} without a count", value_shown(entry)));
-      ++postings;
+      found_.add(posting.key());
     };
     for_each_value(store_, {}, region.id, [&](std::string_view entry, std::uint64_t rows) {
       if (ignored(entry)) return;
@@ -116,23 +146,24 @@ class Checking {
       const std::string begin = posting_prefix(region.id, entry);
       for (; posting.valid() && posting.key() < begin; posting.next()) without_count();
       std::uint64_t there = 0;
-      for (; posting.valid() && posting.key().starts_with(begin); posting.next()) ++there;
+      for (; posting.valid() && posting.key().starts_with(begin); posting.next(), ++there) {
+        found_.add(posting.key());
+      }
       if (there != rows) {
         problem(region.id, fmt::format("has {} postings of {}, and counts {}", there,
                                        value_shown(entry), rows));
       }
-      postings += there;
       ++values;
       entries.emplace_back(entry);
       if (entries.size() >= kValues) ask();
     });
     ask();
     for (; posting.valid(); posting.next()) without_count();
-    if (postings != expected_) {
-      problem(region.id,
-              fmt::format("has {} postings, but its rows have {} values", postings, expected_));
+    if (found_.number != expected_.number) {
+      problem(region.id, fmt::format("has {} postings, but its rows have {} values", found_.number,
+                                     expected_.number));
     }
-    report_.postings += postings;
+    report_.postings += found_.number;
     report_.values += values;
     return values;
   }
@@ -156,7 +187,7 @@ class Checking {
   const TableSchema& schema_;
   const bool beside_writer_;
   CheckReport& report_;
-  std::uint64_t expected_ = 0;  // number of postings that the region's rows require
+  Sum expected_, found_;  // of the postings that the region's rows require, and of those it has
 };
 
 }  // namespace

@@ -339,7 +339,12 @@ TEST_F(Damaged, CheckFindsWhatDoesNotAgree) {
   put(Family::values, index::value_key(id, entry), index::encode_number(10));
   erase(Family::postings, index::posting_key(id, entry, "000113"));
   finds("has no posting of city 'city 11' for row '000113'");
+  // As many postings as before, of the same values.
+  put(Family::postings, index::posting_key(id, entry, "000150"), "");
+  finds("has no posting of city 'city 11' for row '000113'");
+  erase(Family::postings, index::posting_key(id, entry, "000150"));
   put(Family::postings, index::posting_key(id, entry, "000113"), "");
+  EXPECT_EQ(open().check().problem_count, 0u);
   // Neither the counts of values nor the filter contain it.
   put(Family::values, index::value_key(id, index::entry_key(0, "ghost")), index::encode_number(1));
   finds("has city 'ghost', which its filter does not know");
