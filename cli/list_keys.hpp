@@ -11,7 +11,7 @@
 namespace scbf::cli {
 
 /// Writes the keys of a block whose answer is `wanted`, in order, each ended as it came. So many
-/// threads write them. Throws as write_key, after the keys before are written.
+/// threads prepare them. Throws as write_key; `out` has all keys before that.
 void list_keys(Output& out, unsigned threads, const KeyBlock& block, const KeyFormat& format,
                std::span<const std::uint8_t> answers, std::uint8_t wanted);
 

@@ -29,7 +29,8 @@ void print_in_order(Output& out, unsigned threads, std::size_t count,
                     const std::function<void(Output&, std::size_t, std::size_t)>& make) {
   namespace tbb = oneapi::tbb;
   if (threads < 2 || count <= kPiece) return make(out, 0, count);
-  std::deque<Piece> pieces(2 * threads);  // a ring: the pipeline has no more under way
+  // A ring: the pipeline has no more of them under way.
+  std::deque<Piece> pieces(std::min<std::size_t>(2 * threads, (count + kPiece - 1) / kPiece));
   std::size_t begun = 0;
   const auto begin = [&](tbb::flow_control& flow) {
     Piece& piece = pieces[begun % pieces.size()];

@@ -11,7 +11,7 @@ namespace scbf::cli {
 
 /// Calls make(to, first, last) for pieces of 0 … count − 1, at most a few thousand numbers each, on
 /// so many threads, and writes to `out` what each has written to `to`, in order. Throws what they
-/// throw; all that comes before is written.
+/// throw; `out` has all that comes before.
 void print_in_order(
     Output& out, unsigned threads, std::size_t count,
     const std::function<void(Output& to, std::size_t first, std::size_t last)>& make);

@@ -53,8 +53,6 @@ RecordReader::RecordReader(const std::string& file, TableFormat format, Escapes 
   if (!format_.is_tsv()) quoted_.emplace(format_.separator);
 }
 
-RecordReader::~RecordReader() = default;
-
 void RecordReader::fail(std::uint64_t line, std::string_view what) const {
   throw IoError(fmt::format("{}: line {}: {}", name(), line, what));
 }
@@ -82,7 +80,7 @@ bool RecordReader::find_next(Wait wait) {
       next_.line = quoted_record_.line;
       return found_next_ = true;
     }
-    if (failure_ || (wait == Wait::no && from_ >= last_feed_)) return false;
+    if (failure_ || (wait == Wait::no && from_ >= last_end_)) return false;
     try {
       if (const auto line = next_line()) {
         found_next_ = take(*line);
@@ -99,22 +97,20 @@ bool RecordReader::find_next(Wait wait) {
 }
 
 /// Takes the next line out of the buffer, with its line feed, which the last line of the input may
-/// lack. Of CSV, if a line is longer than the buffer, only its next piece; see parse(). None at the
-/// end.
+/// lack. Of CSV, it may also be a piece of a line that is longer than the buffer or has ended in
+/// CR. None at the end.
 std::optional<std::span<char>> RecordReader::next_line() {
-  while (from_ >= last_feed_ && read_more()) {
+  while (from_ >= last_end_ && read_more()) {
   }
   if (from_ == end_) return std::nullopt;
-  char* const from = buffer_.get() + from_;
-  const std::size_t there = end_ - from_;
-  const void* const feed = from_ < last_feed_ ? std::memchr(from, '\n', there) : nullptr;
-  const std::size_t length =
-      feed == nullptr ? there : static_cast<std::size_t>(static_cast<const char*>(feed) + 1 - from);
-  from_ += length;
-  if (std::exchange(begun_, true)) return std::span(from, length);
-  const std::size_t mark =
-      std::string_view(from, length).starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  return std::span(from, length).subspan(mark);
+  const std::span<char> there(buffer_.get() + from_,
+                              (from_ < last_end_ ? last_end_ : end_) - from_);
+  const std::size_t feed = std::string_view(there.data(), there.size()).find('\n');
+  const std::span<char> line = feed < there.size() ? there.first(feed + 1) : there;
+  from_ += line.size();
+  if (std::exchange(begun_, true)) return line;
+  const bool marked = std::string_view(line.data(), line.size()).starts_with(kByteOrderMark);
+  return line.subspan(marked ? kByteOrderMark.size() : 0);
 }
 
 /// Reads on. Returns false if the input has ended, or if the buffer is full and does not grow.
@@ -123,21 +119,24 @@ bool RecordReader::read_more() {
   if (from_ > 0) {
     std::memmove(buffer_.get(), buffer_.get() + from_, end_ - from_);
     end_ -= std::exchange(from_, 0);
-    last_feed_ = 0;
+    last_end_ = 0;
   }
   if (end_ == capacity_) {
     if (quoted_) return false;
     make_room();
   }
-  const std::size_t n = input_.read({buffer_.get() + end_, capacity_ - end_});
+  const std::size_t n = input_.read({buffer_.get() + end_, std::min(kBlock, capacity_ - end_)});
   ended_ = n == 0;
-  const std::size_t feed = std::string_view(buffer_.get() + end_, n).rfind('\n');
-  if (feed != std::string_view::npos) last_feed_ = end_ + feed + 1;
+  const std::size_t line_end =
+      std::string_view(buffer_.get() + end_, n).find_last_of(quoted_ ? "\r\n" : "\n");
+  if (line_end != std::string_view::npos) last_end_ = end_ + line_end + 1;
   end_ += n;
   return true;
 }
 
+/// For a line of TSV that is longer than the buffer.
 void RecordReader::make_room() {
+  refuse_zeros({buffer_.get(), end_});
   if (capacity_ > kMaxRecordBytes) {
     fail(line_, fmt::format("a row of more than {}", human_bytes(kMaxRecordBytes)));
   }
@@ -148,11 +147,18 @@ void RecordReader::make_room() {
   capacity_ = more;
 }
 
-/// Returns whether next_ is now the record of this line. What it takes libcsv for is parsed.
+void RecordReader::refuse_zeros(std::string_view text) const {
+  if (text.find('\0') != std::string_view::npos) {
+    fail(line_, "a byte that is 0: this is not text");
+  }
+}
+
+/// Returns whether next_ is now the record of this line. A line that needs libcsv is parsed by it,
+/// and its records wait in quoted_.
 bool RecordReader::take(std::span<char> line) {
   const std::string_view text(line.data(), line.size());
   const bool complete = text.ends_with('\n');
-  // Of CSV, a line that is not complete may be the beginning of a long one.
+  // Of CSV, a line that is not complete may be a piece.
   const bool plain = !quoted_ || (!quoted_->within_record() && (complete || ended_) &&
                                   text.find('"') == std::string_view::npos);
   std::size_t length = text.size() - (complete ? 1 : 0);
@@ -170,9 +176,7 @@ bool RecordReader::take(std::span<char> line) {
 /// Divides a line at its separators; an empty one has no fields.
 void RecordReader::divide(std::span<char> line) {
   const std::string_view text(line.data(), line.size());
-  if (!quoted_ && text.find('\0') != std::string_view::npos) {
-    fail(line_, "a byte that is 0: this is not text");
-  }
+  if (!quoted_) refuse_zeros(text);
   const bool escaped =
       !quoted_ && escapes_ == Escapes::yes && text.find('\\') != std::string_view::npos;
   next_.line = line_;

@@ -56,7 +56,6 @@ class RecordReader {
                ByteInput::Decode decode = ByteInput::Decode::yes, const StopSignal* stop = nullptr);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
-  ~RecordReader();
 
   /// Reads the next record, whose fields are there until this or more_is_waiting() is called again;
   /// returns false at the end. Throws IoError, also if the text is malformed, after the records
@@ -74,6 +73,7 @@ class RecordReader {
   std::optional<std::span<char>> next_line();
   bool read_more();
   void make_room();
+  void refuse_zeros(std::string_view text) const;
   bool take(std::span<char> line);
   void divide(std::span<char> line);
   std::string_view unescape(std::span<char> field) const;
@@ -85,8 +85,8 @@ class RecordReader {
   Escapes escapes_;
   std::size_t capacity_;
   std::unique_ptr<char[]> buffer_;
-  // In the buffer: what is read and not yet taken, and where its last line feed ends.
-  std::size_t from_ = 0, end_ = 0, last_feed_ = 0;
+  // In the buffer: what is read and not yet taken, and where the last line of it ends.
+  std::size_t from_ = 0, end_ = 0, last_end_ = 0;
   std::uint64_t line_ = 1;  // of the byte at from_
   bool begun_ = false, ended_ = false;
   Record next_;

@@ -551,6 +551,18 @@ class Columns(CommandTest):
                                    separator, stdin=table)
             self.assertEqual((process.returncode, process.out), (INPUT_OUTPUT, b"a\nc\n"), table)
             self.assertIn(error, process.err)
+        for end in (b"\n", b"\r\n", b"\r"):
+            table = gzip.compress(end.join(lines([b"k", *words(3_000)]).split()))
+            process = self.run_raw("query", "f.scbf", "--invert", "--column", "k",
+                                   stdin=table[:len(table) * 3 // 4])
+            self.assertEqual(process.returncode, INPUT_OUTPUT)
+            self.assertIn(b"cut off", process.err)
+            self.assertTrue(lines(words(3_000)).startswith(process.out))
+            self.assertGreater(len(process.out), 10_000)
+        process = self.run_raw("query", "f.scbf", "--column", 1, "--separator", "tab",
+                               stdin=b"a\n" + bytes(1_000_000))
+        self.assertEqual(process.returncode, INPUT_OUTPUT)
+        self.assertIn(b"line 2" + zero, process.err)
 
     def test_numbers(self):
         self.scbf("build", "--keys", "decimal", "--column", "id", "-o", "n.scbf", "t.csv")
@@ -589,7 +601,9 @@ class Columns(CommandTest):
         # Neither an empty line nor a row that goes on holds up the rows before it.
         for written, answer in ((b"k,l\nword-3,x\n", b"word-3\n"),
                                 (b"word-4,x\n\n\r\n", b"word-4\n"),
-                                (b'word-5,x\nword-6,"a\nb', b"word-5\n"), (b'"\n', b"word-6\n")):
+                                (b'word-5,x\nword-6,"a\nb', b"word-5\n"), (b'"\n', b"word-6\n"),
+                                (b"word-7,x\r", b"word-7\n"), (b"\nword-8,x\r", b"word-8\n"),
+                                (b"word-9,x\rword-0", b"word-9\n"), (b",x\n", b"word-0\n")):
             process.stdin.write(written)
             process.stdin.flush()
             self.assertEqual(self.next_line(process), answer)

@@ -225,9 +225,9 @@ class TextColumn final : public Column {
   void check(std::size_t first, std::size_t count) const override {
     for (std::size_t i = first; i < first + count; ++i) {
       const char* const item = items_.item(i);
-      for (std::size_t j = 0; j < letters(); ++j) {
-        while (j + kBlock <= letters() && bits_of(block_at(item, j)) < kFirstNone) j += kBlock;
-        if (j == letters()) break;
+      std::size_t j = 0;
+      while (j + kBlock <= letters() && bits_of(block_at(item, j)) < kFirstNone) j += kBlock;
+      for (; j < letters(); ++j) {
         if (const std::uint32_t c = letter(item, j); is_no_character(c)) refuse(i, c);
       }
     }
@@ -237,7 +237,8 @@ class TextColumn final : public Column {
   }
 
  private:
-  // Most text is ASCII. Letters are looked at in blocks of this constant size, in vectors.
+  // Most text is ASCII, or begins so: as long as it is, letters are taken in blocks of this
+  // constant size, in vectors.
   static constexpr std::size_t kBlock = 8;
   using Block = std::array<std::uint32_t, kBlock>;
   static constexpr std::uint32_t kFirstNone = 0xD800;  // below it, all are characters
@@ -270,17 +271,16 @@ class TextColumn final : public Column {
     const std::size_t most = begin + kMostBytes * length;
     if (most > text.size()) text.resize(std::max(most, 2 * text.size()));
     char* out = text.data() + begin;
-    for (std::size_t j = 0; j < length; ++j) {
-      while (!swapped_ && j + kBlock <= length) {
-        const Block block = block_at(item, j);
-        if (bits_of(block) >= 0x80) break;
-        std::array<char, kBlock> narrow;
-        for (std::size_t k = 0; k < kBlock; ++k) narrow[k] = static_cast<char>(block[k]);
-        std::memcpy(out, narrow.data(), kBlock);
-        out += kBlock;
-        j += kBlock;
-      }
-      if (j == length) break;
+    std::size_t j = 0;
+    for (; !swapped_ && j + kBlock <= length; j += kBlock) {
+      const Block block = block_at(item, j);
+      if (bits_of(block) >= 0x80) break;
+      std::array<char, kBlock> narrow;
+      for (std::size_t k = 0; k < kBlock; ++k) narrow[k] = static_cast<char>(block[k]);
+      std::memcpy(out, narrow.data(), kBlock);
+      out += kBlock;
+    }
+    for (; j < length; ++j) {
       const std::uint32_t c = letter(item, j);
       const auto put = [&](std::uint32_t byte) { *out++ = static_cast<char>(byte); };
       const auto tail = [&](unsigned shift) { put(0x80 | ((c >> shift) & 0x3F)); };

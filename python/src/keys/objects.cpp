@@ -101,6 +101,30 @@ class Objects final : public Column {
   std::vector<std::byte> validity_;
 };
 
+/// An object without code of its own, which might change the column while it is read.
+bool is_plain(PyObject* item) noexcept {
+  return PyUnicode_CheckExact(item) || PyLong_CheckExact(item) || PyBytes_CheckExact(item) ||
+         PyFloat_CheckExact(item) || item == Py_None;
+}
+
+/// The objects of a NumPy array, where they lie. Null if any is not plain.
+std::unique_ptr<Column> plain_objects(nb::handle array, std::uint64_t seed) {
+  const Buffer buffer(array, PyBUF_FORMAT | PyBUF_STRIDES);
+  if (buffer->format == nullptr || std::string_view(buffer->format) != "O") return nullptr;
+  const Py_ssize_t size = buffer->shape[0], step = buffer->strides[0];
+  auto column = std::make_unique<Objects>(seed, 0, KindsOfKeys::none);
+  column->reserve(static_cast<std::size_t>(size));
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    PyObject* item = nullptr;
+    std::memcpy(&item, buffer.data() + i * step, sizeof item);
+    if (item == nullptr) item = Py_None;  // as NumPy reads it
+    if (!is_plain(item)) return nullptr;
+    column->take(item);
+  }
+  column->finish();
+  return column;
+}
+
 /// Calls each(item) for the items of a list, or of anything else that becomes a tuple. Items are
 /// borrowed; where they run code, a list may become shorter meanwhile.
 template <class Each>
@@ -157,18 +181,8 @@ std::unique_ptr<KeySource> objects_source(nb::handle items, std::uint64_t seed) 
 }
 
 std::unique_ptr<KeySource> object_array_source(nb::handle array, std::uint64_t seed) {
-#ifndef Py_GIL_DISABLED  // where another thread might replace an object while it is read
-  const Buffer buffer(array, PyBUF_FORMAT | PyBUF_STRIDES);
-  if (buffer->ndim == 1 && buffer->format != nullptr && std::string_view(buffer->format) == "O") {
-    const Py_ssize_t size = buffer->shape[0], step = buffer->strides[0];
-    auto column = std::make_unique<Objects>(seed, 0, KindsOfKeys::none);
-    column->reserve(static_cast<std::size_t>(size));
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      PyObject* item = nullptr;
-      std::memcpy(&item, buffer.data() + i * step, sizeof item);
-      column->take(item ? item : Py_None);  // NumPy reads null pointers so
-    }
-    column->finish();
+#ifndef Py_GIL_DISABLED  // without the lock, another thread could replace an object meanwhile
+  if (auto column = plain_objects(array, seed)) {
     return std::make_unique<OneColumn>(std::move(column));
   }
 #endif

@@ -14,7 +14,7 @@ namespace scbf::python {
 /// The items of a list, a tuple, a set, … as keys of filters of this seed. Throws InvalidKey,
 /// naming the first item that is none.
 std::unique_ptr<KeySource> objects_source(nanobind::handle items, std::uint64_t seed);
-/// The same for a NumPy array of objects.
+/// The same for a NumPy array of objects, which has one dimension.
 std::unique_ptr<KeySource> object_array_source(nanobind::handle array, std::uint64_t seed);
 /// What an iterator yields, 65,536 keys at a time: there may be more than memory holds.
 std::unique_ptr<KeySource> iterator_source(nanobind::object iterator, std::uint64_t seed);
