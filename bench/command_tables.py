@@ -42,7 +42,8 @@ def command(systems):
     return rows and with_notes(systems, head, rows, [
         "Whole processes, from their start to the closed file, with files in memory; a filter at 1 %. `build` and "
         "`remove` write one, `query` and `count` are asked for present and absent keys by the toss of a coin, and "
-        "`query` prints those that it finds to /dev/null. Lines are addresses of 50 bytes; the table of CSV has them as the second of three columns",
+        "`query` prints those that it finds to /dev/null. Lines are addresses of 50 bytes; the table of CSV has them "
+        "as the second of three columns",
         "*A random line*: of 1 GiB, read by one thread, for `build` and `remove` updated, measured after each process. "
         "In brackets: the aims for 10<sup>8</sup> integers, and for a build from lines 30 million a second"])
 
