@@ -116,7 +116,8 @@ std::uint64_t number_in(const std::string& text, const std::string& name) {
   return number;
 }
 
-/// The third is a column of CSV, with these lines in it.
+/// What the keys are read from: a file of integers, one of lines, or a table with these lines in a
+/// column.
 enum class Kind : unsigned char { u64, lines, column };
 constexpr const char* kKinds[] = {"u64", "lines", "column"};
 

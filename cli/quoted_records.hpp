@@ -35,8 +35,8 @@ class QuotedRecords {
   /// Ends the text. Returns false if a quote is still open. Throws bad_alloc.
   bool finish();
 
-  /// Whether the next bytes belong here, too: no record has ended in a line feed since the last ones
-  /// began.
+  /// Whether the next bytes must be parsed here, too: the last ones did not end a record by a line
+  /// feed.
   bool within_record() const noexcept { return within_; }
   /// The first line of the current record, and how long its text is.
   std::uint64_t record_line() const noexcept { return current_.line; }

@@ -122,13 +122,13 @@ bool RecordReader::read_more() {
     last_end_ = 0;
   }
   if (end_ == capacity_) {
-    if (quoted_) return false;
+    if (!format_.is_tsv()) return false;
     make_room();
   }
   const std::size_t n = input_.read({buffer_.get() + end_, std::min(kBlock, capacity_ - end_)});
   ended_ = n == 0;
   const std::size_t line_end =
-      std::string_view(buffer_.get() + end_, n).find_last_of(quoted_ ? "\r\n" : "\n");
+      std::string_view(buffer_.get() + end_, n).find_last_of(format_.is_tsv() ? "\n" : "\r\n");
   if (line_end != std::string_view::npos) last_end_ = end_ + line_end + 1;
   end_ += n;
   return true;
@@ -176,9 +176,9 @@ bool RecordReader::take(std::span<char> line) {
 /// Divides a line at its separators; an empty one has no fields.
 void RecordReader::divide(std::span<char> line) {
   const std::string_view text(line.data(), line.size());
-  if (!quoted_) refuse_zeros(text);
+  if (format_.is_tsv()) refuse_zeros(text);
   const bool escaped =
-      !quoted_ && escapes_ == Escapes::yes && text.find('\\') != std::string_view::npos;
+      format_.is_tsv() && escapes_ == Escapes::yes && text.find('\\') != std::string_view::npos;
   next_.line = line_;
   next_.fields.clear();
   if (text.empty()) return;
@@ -190,7 +190,7 @@ void RecordReader::divide(std::span<char> line) {
   }
 }
 
-/// Replaces escapes by what they stand for.
+/// Replaces escapes by what they stand for, in place.
 std::string_view RecordReader::unescape(std::span<char> field) const {
   std::size_t end = 0;  // of what is finished
   for (std::size_t at = 0; at < field.size(); ++at) {

@@ -40,7 +40,8 @@ int find(const QueryOptions& options) {
         for (std::size_t i = 0; i < keys.size(); ++i) found += !lists.of(i).empty();
       },
       [&](const KeyBlock& block) {
-        for (std::size_t i = 0; print_keys && i < block.size(); ++i) {
+        if (!print_keys) return;
+        for (std::size_t i = 0; i < block.size(); ++i) {
           const auto members = lists.of(i);
           if (options.invert && members.empty()) session.print_line(block, i);
           if (options.invert) continue;

@@ -101,6 +101,18 @@ class ManyKeys(CommandTest):
             report = self.scbf_json("remove", "f.scbf", "present", "-o", f"less{threads}.scbf", "--threads", threads)
             self.assertEqual((report["removed"], report["absent"]), (self.N, 0))
             self.assertEqual(report["fill"], 0)
+            # Lists: each key in its line, in the order of the input.
+            listed = self.scbf_json("remove", "f.scbf", "mixed", "-o", "x.scbf", "--force", "--absent",
+                                    f"absent{threads}", "--threads", threads)
+            self.assertEqual(len(self.read(f"absent{threads}").splitlines()), listed["absent"])
+            self.assertLessEqual(set(absent.split()), set(self.read(f"absent{threads}").split()))
+            self.scbf("build", *kind, "--capacity", self.N, "--fpr", "1e-6", "-o", "e.scbf", "--force", stdin=b"")
+            self.scbf("insert", "e.scbf", "mixed", "--new", f"new{threads}", "--threads", threads)
+            new, all_keys = self.read(f"new{threads}").split(), iter(as_text(mixed).split())
+            self.assertGreater(len(new), self.N + 490)
+            self.assertTrue(all(key in all_keys for key in new), "in input order")
+        self.assertEqual(self.read("absent1"), self.read("absent2"))
+        self.assertEqual(self.read("new1"), self.read("new2"))
         self.assertEqual(self.read("less1.scbf"), self.read("less2.scbf"))
         listed = self.scbf_json("remove", "f.scbf", "present", "-o", "listed.scbf", "--absent", "absent")
         self.assertEqual((listed["removed"], self.read("absent")), (self.N, b""))
