@@ -22,6 +22,16 @@ namespace scbf::cli {
 
 namespace {
 
+/// How many of the keys are present, where none is printed.
+template <class Session>
+std::uint64_t count_present(Session& session) {
+  std::uint64_t present = 0;
+  session.go_through_unprinted([&](const KeyBatch& keys) {
+    present += session.asked.count_present(keys, session.options.run.batch_beside_keys()).hits;
+  });
+  return present;
+}
+
 template <class OneFilter>
 int query_in(OneFilter filter, const QueryOptions& options) {
   const bool print_keys = !options.only_count && !options.run.json;
@@ -31,18 +41,18 @@ int query_in(OneFilter filter, const QueryOptions& options) {
   const std::uint8_t wanted = options.invert ? 0 : 1;
   std::uint64_t present = 0;
   std::vector<std::uint8_t> answers;
-  const auto ask = [&](const KeyBatch& keys) {
-    answers.resize(keys.size());
-    present += session.asked.contains(keys, answers, options.run.batch_beside_keys()).hits;
-  };
   const Stopwatch watch;
   if (print_keys) {
+    const auto ask = [&](const KeyBatch& keys) {
+      answers.resize(keys.size());
+      present += session.asked.contains(keys, answers, options.run.batch_beside_keys()).hits;
+    };
     session.go_through(ask, [&](const KeyBlock& block) {
       list_keys(session.out, options.run.resolved_threads(), block, session.format, answers,
                 wanted);
     });
   } else {
-    session.go_through_unprinted(ask);
+    present = count_present(session);
   }
   const std::uint64_t absent = session.reader.keys() - present;
   const std::uint64_t matched = options.invert ? absent : present;
@@ -71,17 +81,19 @@ int count(const QueryOptions& options) {
   using Session = QuerySession<Filter>;
   Session session(options, open_counters(options.file, options.run, options.opening),
                   options.run.json ? Session::Blocks::small : Session::Blocks::large);
-  std::uint64_t found = 0;
-  std::vector<std::uint8_t> counts;
-  const auto ask = [&](const KeyBatch& keys) {
-    counts.resize(keys.size());
-    session.asked.count(keys, counts, options.run.batch_beside_keys());
-    found += keys.size() - static_cast<std::uint64_t>(std::ranges::count(counts, 0));
-  };
   const Stopwatch watch;
   if (options.run.json) {
-    session.go_through_unprinted(ask);
+    const std::uint64_t present = count_present(session);
+    Json json = session.report(watch.seconds());
+    json["present"] = present;
+    json["absent"] = session.reader.keys() - present;
+    session.out.write_json(json);
   } else {
+    std::vector<std::uint8_t> counts;
+    const auto ask = [&](const KeyBatch& keys) {
+      counts.resize(keys.size());
+      session.asked.count(keys, counts, options.run.batch_beside_keys());
+    };
     session.go_through(ask, [&](const KeyBlock& block) {
       const auto print = [&](Output& to, std::size_t first, std::size_t last) {
         for (std::size_t i = first; i < last; ++i) {
@@ -94,12 +106,6 @@ int count(const QueryOptions& options) {
       };
       print_in_order(session.out, options.run.resolved_threads(), block.size(), print);
     });
-  }
-  if (options.run.json) {
-    Json json = session.report(watch.seconds());
-    json["present"] = found;
-    json["absent"] = session.reader.keys() - found;
-    session.out.write_json(json);
   }
   session.out.finish();
   return kOk;

@@ -42,12 +42,12 @@ std::size_t enough_keys(const Geometry& geometry) noexcept {
 
 /// A thread must own the counters that it changes, so threads can share changes only by partition.
 bool shares_changes(Operation operation, unsigned threads) noexcept {
-  return operation != Operation::lookup && threads > 1;
+  return !is_lookup(operation) && threads > 1;
 }
 
 /// Do keys drop out of play when an array shows them to be absent?
 bool asks_first(Operation operation) noexcept {
-  return operation == Operation::lookup || operation == Operation::remove;
+  return is_lookup(operation) || operation == Operation::remove;
 }
 
 /// Can one pass over the filter, array by array, be cheaper than one cache miss per probe?
@@ -62,7 +62,7 @@ bool is_likely_to_pay(Operation operation, const Geometry& geometry, unsigned th
   const bool several = geometry.cache_lines_per_key() > 1;
   // A pass over all arrays reads lines that a direct lookup does not need: an absent key touches
   // two on average.
-  if (operation == Operation::lookup && several) return false;
+  if (is_lookup(operation) && several) return false;
   return geometry.bytes() > (shares_changes(operation, threads) ? 2 * l2_bytes() : l3_bytes());
 }
 
@@ -93,12 +93,13 @@ Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
               const BatchOptions& options) noexcept {
   const unsigned threads = thread_count(options);
   const bool several = geometry.cache_lines_per_key() > 1;
-  Choice choice = {Way::direct,
-                   threads,
-                   {.answers = operation != Operation::insert,
-                    .hashes = several,
-                    .index = several && asks_first(operation),
-                    .added_by = several && operation == Operation::insert_new}};
+  Choice choice = {
+      Way::direct,
+      threads,
+      {.answers = operation != Operation::insert && operation != Operation::count_present,
+       .hashes = several,
+       .index = several && asks_first(operation),
+       .added_by = several && operation == Operation::insert_new}};
   const bool automatic = options.path == Path::automatic;
   if (automatic ? !may_pay(operation, geometry, keys, threads) : options.path == Path::direct) {
     return choice;

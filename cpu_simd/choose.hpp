@@ -13,7 +13,11 @@
 
 namespace scbf {
 
-enum class Operation : std::uint8_t { lookup, insert, insert_new, remove };
+enum class Operation : std::uint8_t { lookup, count_present, insert, insert_new, remove };
+/// Those that change nothing.
+constexpr bool is_lookup(Operation operation) noexcept {
+  return operation == Operation::lookup || operation == Operation::count_present;
+}
 
 enum class Way : std::uint8_t {
   direct,       ///< strip by strip, with prefetching

@@ -98,19 +98,22 @@ void ask_strip(const ConstFilterArrays& filter, const Question& question, const 
   }
 }
 
-/// Looks keys up in a single filter, array after array; the smallest answer counts.
+/// Looks keys up in a single filter, array after array; the smallest answer counts. If `out` is
+/// null, answers are counted only.
 std::uint64_t ask_one(const ConstFilterArrays& filter, const Question& question,
                       const KeyBatch& keys, std::size_t first, std::size_t end,
                       std::uint8_t* out) noexcept {
   Strip strip;
+  std::array<std::uint8_t, kStripKeys> counted;
   std::uint64_t hits = 0;
   const auto ask = [&](std::size_t from, std::size_t to, const Fetch& fetch) noexcept {
     for (std::size_t i = from; i < to; i += kStripKeys) {
       const std::size_t n = std::min(kStripKeys, to - i);
       const std::size_t valid = strip.keys = filter.hash(keys, i, n, strip.hashes.data());
-      ask_strip(filter, question, fetch, strip, out + i);
-      hits += count_hits({out + i, valid});
-      spread_answers(keys, i, n, out + i);
+      std::uint8_t* const answers = out == nullptr ? counted.data() : out + i;
+      ask_strip(filter, question, fetch, strip, answers);
+      hits += count_hits({answers, valid});
+      if (out != nullptr) spread_answers(keys, i, n, answers);
     }
   };
   at_best_distance(Operation::lookup, filter.view.geometry, first, end, ask);
@@ -199,6 +202,17 @@ std::uint64_t ask_by_position(const ConstFilterArrays& filter, const Question& q
   return hits;
 }
 
+/// Counts the keys that are in a filter of one array, by partitions. If there is no memory, as
+/// ask_by_position.
+std::uint64_t count_by_position(const ConstFilterArrays& filter, const KeyBatch& keys,
+                                Choice& choice, const BatchOptions& options) {
+  std::optional<ArrayPass<const std::uint64_t>> pass;
+  if (!make_pass(choice, [&] { pass.emplace(filter, choice, options); })) return 0;
+  std::uint64_t present = 0;
+  pass->for_each_window(keys, [&] { present += pass->count_present(keys, filter.is_present()); });
+  return present;
+}
+
 /// Looks keys up in one filter after another and joins the answers: ask(f, keys, answers) writes
 /// the answers of filter f, join(answers, out) combines them with those before. Temporary memory:
 /// kAnswerWindow bytes.
@@ -268,6 +282,17 @@ std::uint64_t look_up(std::span<const ConstFilterArrays> filters, const KeyBatch
     return filters.size() == 1 && filters[0].arrays == 1
                ? ask_one(filters[0], filters[0].is_present(), keys, first, end, out)
                : find_in_any(filters, keys, first, end, out);
+  });
+}
+
+std::uint64_t count_present(const ConstFilterArrays& filter, const KeyBatch& keys, Choice& choice,
+                            const BatchOptions& options) {
+  if (choice.way == Way::by_position) {
+    const std::uint64_t present = count_by_position(filter, keys, choice, options);
+    if (choice.way == Way::by_position) return present;
+  }
+  return share_keys(keys.size(), choice.threads, options, [&](std::size_t first, std::size_t end) {
+    return ask_one(filter, filter.is_present(), keys, first, end, nullptr);
   });
 }
 

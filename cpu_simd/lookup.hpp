@@ -16,6 +16,10 @@ namespace scbf {
 /// several, `choice` comes from choose_lookup, and it throws std::bad_alloc.
 std::uint64_t look_up(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                       std::uint8_t* out, Choice& choice, const BatchOptions& options);
+/// As Backend::count_present, for a filter of one array. `choice` is as for look_up, and from
+/// choose for this operation. Throws nothing.
+std::uint64_t count_present(const ConstFilterArrays& filter, const KeyBatch& keys, Choice& choice,
+                            const BatchOptions& options);
 /// As Backend::count. Throws std::bad_alloc.
 std::uint64_t count_keys(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                          std::uint8_t* out, const BatchOptions& options);

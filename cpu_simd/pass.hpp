@@ -220,16 +220,16 @@ class ArrayPass : public Pass {
 
   /// Calls work_on(positions, count, fetch, answers) for all of the array's positions, partition by
   /// partition. Returns the sum of its results: how many counters turned from zero to non-zero or
-  /// back.
+  /// back, or how many keys are present.
   template <class Answers, class WorkOn>
   std::uint64_t drain(const Array& array, WorkOn work_on) {
     const std::uint64_t keys_each = keys_per_partition();
     const std::uint64_t segments = keys_each / kSegmentEntries;
     // Few keys touch few lines of a partition; then each line is fetched for its key.
     const bool few = keys_each < plan().partition_words / kWordsPerBlock / 2;
-    std::atomic<std::uint64_t> turned{0};
+    std::atomic<std::uint64_t> sum{0};
     for_each_run([&](std::uint64_t begin, std::uint64_t end) {
-      std::uint64_t turned_here = 0;
+      std::uint64_t sum_here = 0;
       for (std::uint64_t partition = begin; partition < end; ++partition) {
         const std::uint64_t next =
             std::min(filter_.array_words, (partition + 1) * plan().partition_words);
@@ -242,12 +242,12 @@ class ArrayPass : public Pass {
                                                 Lines segment_ahead, std::uint8_t* answers) {
           const Fetch fetch = {.distance = few ? kFarDistance : distance(),
                                .ahead = {ahead.share(), segment_ahead}};
-          turned_here += work_on(positions, n, fetch, answers);
+          sum_here += work_on(positions, n, fetch, answers);
         });
       }
-      turned += turned_here;
+      sum += sum_here;
     });
-    return turned;
+    return sum;
   }
 
   /// Writes the answers of `drain` to `out` in batch order: those of the first array as they are,
@@ -333,6 +333,19 @@ class ArrayPass : public Pass {
       hits = bring_back<bits>(array, out);
     }
     return hits;
+  }
+
+  /// Returns how many of a window's keys are present. For filters of one array.
+  std::uint64_t count_present(const KeyBatch& keys, const Question& is_present) {
+    scatter_all(keys);
+    const Array array = filter_.array(0);
+    return drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
+                                       const Fetch& fetch, std::uint8_t*) {
+      std::array<std::uint8_t, kSegmentEntries> answers;
+      is_present.ask(filter_.view.geometry, filter_.words(array), positions, n, fetch,
+                     answers.data());
+      return count_hits({answers.data(), n});
+    });
   }
 
  private:

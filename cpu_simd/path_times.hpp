@@ -81,7 +81,7 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   Choice choice = chosen(keys.size());
   // Keys whose time is taken at once: a task for each thread.
   const std::size_t sample =
-      operation == Operation::lookup && choice.threads > 1
+      is_lookup(operation) && choice.threads > 1
           ? kTaskKeys * choice.threads
           : std::clamp(keys.size() / kBatchOfSamples, kLeastSampleKeys, kSampleKeys);
   if (choice.enough == 0 || keys.size() < kBatchOfSamples * sample) {

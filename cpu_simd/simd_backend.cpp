@@ -100,6 +100,21 @@ class SimdBackend final : public Backend {
     });
   }
 
+  std::uint64_t count_present(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                              const BatchOptions& options) const override {
+    if (filters.size() != 1 || filters[0].geometry.cache_lines_per_key() > 1 ||
+        are_few(keys, kFewKeys, options)) {
+      return Backend::count_present(filters, keys, options);
+    }
+    const ConstFilterArrays filter(kernels_, filters[0]);
+    std::uint64_t present = 0;
+    run_faster(Operation::count_present, filters[0].geometry, keys, options,
+               [&](std::size_t, const KeyBatch& some, Choice& choice) {
+                 present += scbf::count_present(filter, some, choice, options);
+               });
+    return present;
+  }
+
   std::uint64_t count(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                       std::uint8_t* out, const BatchOptions& options) const override {
     if (!filters.empty() && are_few(keys, few_in(filters.size()), options)) {

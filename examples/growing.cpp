@@ -19,8 +19,7 @@ int main() {
 
   std::vector<std::string> others;
   for (int i = 0; i < 100'000; ++i) others.push_back("stranger " + std::to_string(i));
-  std::vector<std::uint8_t> answers(others.size());
-  const auto taken_for_seen = seen.contains(others, answers).hits;
+  const auto taken_for_seen = seen.count_present(others).hits;
   std::printf("%zu stages, %.1f MB; of %zu strangers %llu are taken for visitors (bound: %.4f)\n",
               seen.stages(), static_cast<double>(seen.bytes()) / 1e6, others.size(),
               static_cast<unsigned long long>(taken_for_seen), seen.fpr_bound());

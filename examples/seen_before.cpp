@@ -33,8 +33,7 @@ int main() {
 
   // Monday's pages are to be fetched again: forget them. Tuesday's stay, all of them.
   const auto report = fetched.remove(monday);
-  std::vector<std::uint8_t> still(tuesday.size());
-  const auto kept = fetched.contains(tuesday, still).hits;
+  const auto kept = fetched.count_present(tuesday).hits;
   std::printf("forgot %llu, kept %llu\n", static_cast<unsigned long long>(report.removed),
               static_cast<unsigned long long>(kept));
 

@@ -190,6 +190,7 @@ def test_path_and_threads_change_nothing(layout: str, path: str, threads: int) -
     assert (some.count(queries, **options) == model.count(queries, threads=1)).all()
     assert (some.find(queries, **options) == model.find(queries, threads=1)).all()
     assert (some.contains_bits(queries, **options) == model.contains_bits(queries, threads=1)).all()
+    assert some.count_present(queries, **options) == model.contains(queries, threads=1).sum()
     some.remove(keys[:30_000], **options)
     model.remove(keys[:30_000], threads=1, path="direct")
     assert some == model
@@ -203,6 +204,7 @@ def test_answers() -> None:
     assert bits.dtype == np.uint8 and bits.tolist() == [0b01010101, 0b0101]
     found = some.find(["a", "x", "b", None])
     assert found.dtype == np.int64 and found.tolist() == [0, 2]
+    assert some.count_present(["a", "x", "b", None] * 3) == 6 and type(some.count_present(["x"])) is int
     counts = some.count(["a", "x", "b", None])
     assert counts.dtype == np.uint8 and counts.tolist() == [2, 0, 1, 0]
     for answer in (answers, bits, found, counts):
@@ -213,6 +215,7 @@ def test_answers() -> None:
 def test_empty_columns() -> None:
     some = filled([1])
     assert some.contains([]).shape == some.contains_bits([]).shape == some.find([]).shape == some.count([]).shape == (0,)
+    assert some.count_present([]) == 0
     report = some.insert([])
     assert (report.inserted, report.nulls) == (0, 0)
     removed = some.remove([])
@@ -289,7 +292,7 @@ def test_progress() -> None:
     seen.clear()
     some.insert((i % 1000 for i in range(1_000_000)), progress=lambda done, all: seen.append((done, all)))
     assert len(seen) < 8 and seen[-1] == (1_000_000, None)  # not for each of 16 blocks
-    for call in (some.contains, some.count, some.find, some.contains_bits, some.remove):
+    for call in (some.contains, some.count, some.count_present, some.find, some.contains_bits, some.remove):
         seen.clear()
         call([1, 2, 3], progress=lambda done, all: seen.append((done, all)))
         assert seen == [(3, 3)]

@@ -40,7 +40,7 @@ def test_batches() -> None:
     check("""
 some = scbf.Filter(1_000_000, 0.01)
 some.insert([1, 2, 3])
-for name in ("contains", "contains_bits", "find", "count", "remove", "insert"):
+for name in ("contains", "contains_bits", "find", "count", "count_present", "remove", "insert"):
     interrupted(name, lambda: getattr(some, name)(keys, threads=1))
     inserted = some.keys_inserted
     some.insert([7])  # nothing is held

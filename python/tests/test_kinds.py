@@ -20,6 +20,7 @@ WAYS_TO_ASK: list[Callable[[Any, Any], Any]] = [
     lambda filter, keys: filter.contains_bits(keys),
     lambda filter, keys: filter.find(keys),
     lambda filter, keys: filter.count(keys),
+    lambda filter, keys: filter.count_present(keys),
     lambda filter, keys: filter.remove(keys),
     lambda filter, keys: filter.contains(keys[0]),
     lambda filter, keys: keys[0] in filter,

@@ -235,7 +235,7 @@ def test_progress_of_a_lookup_may_not_change() -> None:
     assert seen == ["refused"] and some == filled([1, 2])
 
 
-@pytest.mark.parametrize("call", ["insert", "contains", "count", "find", "contains_bits", "remove"])
+@pytest.mark.parametrize("call", ["insert", "contains", "count", "count_present", "find", "contains_bits", "remove"])
 def test_exceptions_of_progress_end_the_call(call: str) -> None:
     some = filled(range(100))
     with pytest.raises(Bang):

@@ -62,6 +62,7 @@ TEST(BackendTable, AnUnavailableBackendRefusesEveryOperation) {
   refuses([&] { absent.allocate(8); });
   refuses([&] { absent.insert(view, keys, {}); });
   refuses([&] { absent.contains({&read, 1}, keys, out.data(), {}); });
+  refuses([&] { absent.count_present({&read, 1}, keys, {}); });
   refuses([&] { absent.remove({&view, 1}, keys, out.data(), {&change, 1}, {}); });
   refuses([&] { absent.count({&read, 1}, keys, out.data(), {}); });
   refuses([&] { absent.merge(view, read, {}); });

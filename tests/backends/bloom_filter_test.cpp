@@ -120,6 +120,7 @@ TEST_P(Bits, AreAndAnswerAsTheCounters) {
     const Keys asked = mixture.to_ask(n + 3000);
     const Answers want = contains(counters, asked);
     ASSERT_TRUE(same_answers(contains(bits, asked, options()), want));
+    ASSERT_EQ(bits.count_present(asked, options()).hits, present_in(want));
     ASSERT_TRUE(same_answers(contains(BloomFilter(counters), asked, options()), want));
     for (std::size_t i = 0; i < 40; ++i) ASSERT_EQ(bits.contains(asked[i]), want[i] == 1);
   }

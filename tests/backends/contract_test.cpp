@@ -38,7 +38,9 @@ class Contract : public ::testing::TestWithParam<Case> {
       model.insert(in);
       ASSERT_TRUE(same_words(words_of(filter), model.words())) << "after insert";
       ASSERT_TRUE(knows_its_fill(filter)) << "after insert";
-      ASSERT_TRUE(same_answers(contains(filter, asked, options), contains(model, asked)));
+      const Answers hits = contains(model, asked);
+      ASSERT_TRUE(same_answers(contains(filter, asked, options), hits));
+      ASSERT_EQ(filter.count_present(asked, options).hits, present_in(hits));
       ASSERT_TRUE(same_answers(count(filter, asked, options), count(model, asked)));
       ASSERT_TRUE(same_answers(remove(filter, out, options), remove(model, out)));
       ASSERT_TRUE(same_words(words_of(filter), model.words())) << "after remove";
@@ -87,6 +89,9 @@ TEST_P(Contract, StringsWithNulls) {
     model.insert(some);
     ASSERT_TRUE(same_words(words_of(filter), model.words()));
     ASSERT_TRUE(same_answers(contains(filter, all, c.mode.options()), contains(model, all)));
+    const scbf::ContainsReport present = filter.count_present(some, c.mode.options());
+    ASSERT_EQ(present.hits, present_in(contains(model, some)));
+    ASSERT_EQ(present.nulls, some.nulls());
     ASSERT_TRUE(same_answers(count(filter, some, c.mode.options()), count(model, some)));
     ASSERT_TRUE(same_answers(remove(filter, some, c.mode.options()), remove(model, some)));
     ASSERT_TRUE(same_words(words_of(filter), model.words()));

@@ -44,6 +44,7 @@ void compare_large(const Case& c, std::size_t n) {
   filter.insert(want.in, options);
   ASSERT_TRUE(same_words(words_of(filter), want.words_inserted)) << "after insert";
   ASSERT_TRUE(same_answers(contains(filter, want.asked, options), want.hits));
+  ASSERT_EQ(filter.count_present(want.asked, options).hits, present_in(want.hits));
   ASSERT_TRUE(same_answers(count(filter, want.asked, options), want.counts));
   ASSERT_TRUE(same_answers(remove(filter, want.out, options), want.verdicts));
   ASSERT_TRUE(same_words(words_of(filter), want.words_removed)) << "after remove";

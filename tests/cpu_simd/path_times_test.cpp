@@ -169,8 +169,9 @@ class RunFaster : public ::testing::TestWithParam<Operation> {
   const Geometry kGeometry = Geometry::split_block(1, 200'000);
 };
 INSTANTIATE_TEST_SUITE_P(All, RunFaster,
-                         ::testing::Values(Operation::lookup, Operation::insert,
-                                           Operation::insert_new, Operation::remove));
+                         ::testing::Values(Operation::lookup, Operation::count_present,
+                                           Operation::insert, Operation::insert_new,
+                                           Operation::remove));
 
 TEST_P(RunFaster, TriesBothAndTakesAllKeysInOrder) {
   const auto first = run(2'000'000);
@@ -388,7 +389,8 @@ TEST(WorkKinds, AreApart) {
           Geometry::ranked(82, blocks, 0)}) {
       for (const Geometry& geometry : {counters, counters.with(scbf::Cell::bit)}) {
         for (const Operation operation :
-             {Operation::lookup, Operation::insert, Operation::insert_new, Operation::remove}) {
+             {Operation::lookup, Operation::count_present, Operation::insert, Operation::insert_new,
+              Operation::remove}) {
           for (const unsigned threads : {1u, 2u, 3u, 64u}) {
             const std::size_t kind = scbf::work_kind(operation, geometry, threads);
             EXPECT_LT(kind, scbf::kWorkKinds);

@@ -467,6 +467,10 @@ std::vector<Operation> operations() {
        [](Filter& f, const KeyBatch& k, const BatchOptions& o) {
          ASSERT_TRUE(same_answers(contains(f, k, o), contains(f, k)));
        }},
+      {"count_present",
+       [](Filter& f, const KeyBatch& k, const BatchOptions& o) {
+         ASSERT_EQ(f.count_present(k, o).hits, present_in(contains(f, k)));
+       }},
       {"count",
        [](Filter& f, const KeyBatch& k, const BatchOptions& o) {
          ASSERT_TRUE(same_answers(count(f, k, o), count(f, k)));

@@ -136,6 +136,7 @@ TEST_P(Stages, StringsWithNullsAndAllForms) {
   const Answers hits = with_nulls(reference.contains_all(some_strings));
   ASSERT_TRUE(same_answers(contains(filter, some, options), hits));
   ASSERT_TRUE(same_answers(contains(filter, strings, options), reference.contains_all(strings)));
+  EXPECT_EQ(filter.count_present(some, options).hits, present_in(hits));
   std::vector<std::uint8_t> bits((strings.size() + 7) / 8, 0xCC);
   std::vector<std::uint64_t> indices(strings.size());
   EXPECT_EQ(filter.contains_bits(some, bits, options).hits,

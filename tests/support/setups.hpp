@@ -439,6 +439,10 @@ Answers contains(const AnyFilter& filter, const scbf::KeyBatch& keys,
   filter.contains(keys, out, options);
   return out;
 }
+/// How many of the answers of `contains` are 1.
+inline std::uint64_t present_in(const Answers& answers) {
+  return static_cast<std::uint64_t>(std::ranges::count(answers, 1));
+}
 template <class AnyFilter>
 Answers count(const AnyFilter& filter, const scbf::KeyBatch& keys,
               const scbf::BatchOptions& options = {.threads = 1}) {

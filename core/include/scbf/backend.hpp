@@ -204,6 +204,10 @@ class Backend {
   /// need not be looked up in the next, so the filter likely to hold most keys should come first.
   virtual std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch&,
                                  std::uint8_t* out, const BatchOptions&) const = 0;
+  /// How many valid keys may be present in at least one of the filters: `contains` without its
+  /// answers. By default these are asked for, a window at a time, and forgotten.
+  virtual std::uint64_t count_present(std::span<const ConstCounterView> filters, const KeyBatch&,
+                                      const BatchOptions&) const;
   /// out[i] = the smallest counter of key i, summed over the filters, at most 15; 0 for null keys.
   /// Returns how many are not 0. All filters have counters and the same seed; there may be none.
   virtual std::uint64_t count(std::span<const ConstCounterView> filters, const KeyBatch&,

@@ -46,6 +46,9 @@ ContainsReport FilterBase::find(const KeyBatch& keys, std::span<std::uint64_t> i
                                 const BatchOptions& options) const {
   return contains_as_indices(*this, keys, indices, options);
 }
+ContainsReport FilterBase::count_present(const KeyBatch& keys, const BatchOptions& options) const {
+  return {state_->count_present(keys, options), keys.nulls()};
+}
 
 // ---- one key ------------------------------------------------------------------------------------
 

@@ -69,6 +69,11 @@ std::uint64_t FilterState::contains(const KeyBatch& keys, std::uint8_t* out,
                     [&](auto views) { return backend->contains(views, keys, out, options); });
 }
 
+std::uint64_t FilterState::count_present(const KeyBatch& keys, const BatchOptions& options) const {
+  return ask_stages(stages,
+                    [&](auto views) { return backend->count_present(views, keys, options); });
+}
+
 void FilterState::insert_growing(std::uint64_t hash) {
   OwnStages own{*this};
   Stage& stage = stages[stage_with_room(own, 0, {}, kOnThisThread)];

@@ -77,6 +77,7 @@ struct FilterState {
                              const BatchOptions& options);
   std::uint64_t contains(const KeyBatch& keys, std::uint8_t* out,
                          const BatchOptions& options) const;
+  std::uint64_t count_present(const KeyBatch& keys, const BatchOptions& options) const;
   // One key: a std::uint64_t or a std::string_view.
   template <class Key>
   void insert_key(const Key& key) {

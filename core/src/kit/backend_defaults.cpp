@@ -3,10 +3,12 @@
 // elsewhere: allocate in host_memory.cpp, rows in row_kernels.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "kit/answer_forms.hpp"
 #include "kit/few_keys.hpp"
 #include "kit/hash_keys.hpp"
 #include "kit/word_ops.hpp"
@@ -76,6 +78,18 @@ NewKeys Backend::insert_new(CounterView view, const KeyBatch& keys, std::uint8_t
 std::unique_ptr<BulkInsertion> Backend::begin_bulk(CounterView view,
                                                    const BatchOptions& options) const {
   return std::make_unique<BatchByBatch>(*this, view, options);
+}
+
+std::uint64_t Backend::count_present(std::span<const ConstCounterView> filters,
+                                     const KeyBatch& keys, const BatchOptions& options) const {
+  const auto answers =
+      std::make_unique_for_overwrite<std::uint8_t[]>(std::min(keys.size(), kAnswerWindow));
+  std::uint64_t present = 0;
+  for (std::size_t first = 0; first < keys.size(); first += kAnswerWindow) {
+    const std::size_t n = std::min(kAnswerWindow, keys.size() - first);
+    present += contains(filters, keys.slice(first, n), answers.get(), options);
+  }
+  return present;
 }
 
 void Backend::intersect(CounterView into, ConstCounterView from, const BatchOptions&) const {

@@ -198,6 +198,19 @@ nanobind::object find(const Held<F>& self, nanobind::object keys, const CallOpti
   return std::move(answers).array();
 }
 
+template <class F>
+std::uint64_t count_present(const Held<F>& self, nanobind::object keys,
+                            const CallOptions& options) {
+  const Parts parts(*keys_of(keys, seed_of(self)));
+  std::uint64_t present = 0;
+  asking(self, parts, options, [&](const KeyBatch& batch, std::size_t) {
+    const std::uint64_t hits = self.value.count_present(batch, options.batch).hits;
+    present += hits;
+    return hits;
+  });
+  return present;
+}
+
 /// Calls change(batch, number of its first key) for all pieces, and adds its reports up. If memory
 /// runs out once some keys are done, throws a Stopped that says how far the whole call got.
 template <class Stopped, class Report, class Change>

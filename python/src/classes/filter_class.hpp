@@ -120,6 +120,19 @@ Raises:
           "Like contains(), but returns indices: an ascending array of int64, one for each key "
           "that may be present.")
       .def(
+          "count_present",
+          [](const Self& self, nb::object keys, nb::handle threads, std::string_view path,
+             nb::object progress) {
+            return count_present(self, std::move(keys),
+                                 call_options(threads, path, std::move(progress)));
+          },
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads").none() = 0,
+          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+          nb::sig("def count_present(self, keys: Key | KeyColumn, *, threads: int = 0, path: "
+                  "BatchPath = 'automatic', progress: Progress = None) -> int"),
+          "Like contains(), but returns how many keys may be present: less work than adding up its "
+          "answers.")
+      .def(
           "insert",
           [](Self& self, nb::object keys, nb::handle threads, std::string_view path,
              nb::object progress) {
