@@ -39,12 +39,13 @@ std::uint64_t add_directly(const FilterArrays& filter, const KeyBatch& keys) noe
 }
 
 /// Takes keys away one by one, each from all arrays, so that verdicts are those of sequential
-/// removal.
+/// removal. `verdicts` may be null.
 ChangedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
                           std::uint8_t* verdicts) noexcept {
   ChangedKeys removed;
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripPositions> positions;
+  std::array<std::uint8_t, kStripKeys> counted;
   // A multiple of 8, so that each array's positions begin on a cache line.
   const std::size_t most = std::min(kStripKeys, kStripPositions / filter.arrays / 8 * 8);
   const auto take = [&](std::size_t first, std::size_t end, const Fetch& fetch) noexcept {
@@ -56,10 +57,11 @@ ChangedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
                                     positions.data() + a * most);
       }
       const Located located = {positions.data(), most, valid, filter.arrays, filter.array_words};
+      std::uint8_t* const answers = verdicts == nullptr ? counted.data() : verdicts + i;
       removed.turned += filter.array_kernels.take_present(filter.view.geometry, filter.view.words,
-                                                          located, fetch, verdicts + i);
-      removed.keys += count_hits({verdicts + i, valid});
-      spread_answers(keys, i, n, verdicts + i);
+                                                          located, fetch, answers);
+      removed.keys += count_hits({answers, valid});
+      if (verdicts != nullptr) spread_answers(keys, i, n, answers);
     }
   };
   at_best_distance(Operation::remove, filter.view.geometry, 0, keys.size(), take);
@@ -153,6 +155,19 @@ ChangedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMe
   return removed;
 }
 
+/// Takes a window's keys away from a filter of one array. Returns what was changed, but not where.
+ChangedKeys take_unsaid(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys) {
+  const Array array = filter.array(0);
+  pass.scatter_all(keys);
+  return pass.drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
+                                          const Fetch& fetch, std::uint8_t*) {
+    std::array<std::uint8_t, kSegmentEntries> answers;
+    const std::uint64_t turned = filter.array_kernels.take_present(
+        filter.view.geometry, filter.words(array), {positions, n, n, 1, 0}, fetch, answers.data());
+    return ChangedKeys{count_hits({answers.data(), n}), turned};
+  });
+}
+
 ChangedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys,
                              const HostMemory& conflicts, std::uint8_t* verdicts) {
   ChangedKeys removed;
@@ -223,8 +238,10 @@ ChangedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uin
   };
   if (!make_pass(choice, make)) return take_directly(filter, keys, verdicts);
   ChangedKeys removed;
-  pass->for_each_window(
-      keys, [&] { removed += take_by_position(filter, *pass, keys, conflicts, verdicts); });
+  pass->for_each_window(keys, [&] {
+    removed += verdicts == nullptr ? take_unsaid(filter, *pass, keys)
+                                   : take_by_position(filter, *pass, keys, conflicts, verdicts);
+  });
   return removed;
 }
 

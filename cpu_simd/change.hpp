@@ -36,7 +36,7 @@ struct ChangedKeys {
 ChangedKeys add_new_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* answers,
                          Choice& choice, const BatchOptions& options) noexcept;
 /// Removes keys as if one after another, in batch order; verdicts[i] = 1 if key i was removed.
-/// Throws nothing, as add_keys.
+/// Throws nothing, as add_keys. For a filter of one array, `verdicts` may be null.
 ChangedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
                       Choice& choice, const BatchOptions& options) noexcept;
 

@@ -47,7 +47,7 @@ bool shares_changes(Operation operation, unsigned threads) noexcept {
 
 /// Do keys drop out of play when an array shows them to be absent?
 bool asks_first(Operation operation) noexcept {
-  return is_lookup(operation) || operation == Operation::remove;
+  return is_lookup(operation) || is_removal(operation);
 }
 
 /// Can one pass over the filter, array by array, be cheaper than one cache miss per probe?
@@ -93,13 +93,12 @@ Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
               const BatchOptions& options) noexcept {
   const unsigned threads = thread_count(options);
   const bool several = geometry.cache_lines_per_key() > 1;
-  Choice choice = {
-      Way::direct,
-      threads,
-      {.answers = operation != Operation::insert && operation != Operation::count_present,
-       .hashes = several,
-       .index = several && asks_first(operation),
-       .added_by = several && operation == Operation::insert_new}};
+  Choice choice = {Way::direct,
+                   threads,
+                   {.answers = has_answers(operation),
+                    .hashes = several,
+                    .index = several && asks_first(operation),
+                    .added_by = several && operation == Operation::insert_new}};
   const bool automatic = options.path == Path::automatic;
   if (automatic ? !may_pay(operation, geometry, keys, threads) : options.path == Path::direct) {
     return choice;

@@ -13,10 +13,24 @@
 
 namespace scbf {
 
-enum class Operation : std::uint8_t { lookup, count_present, insert, insert_new, remove };
-/// Those that change nothing.
+enum class Operation : std::uint8_t {
+  lookup,
+  count_present,
+  insert,
+  insert_new,
+  remove,
+  remove_present
+};
 constexpr bool is_lookup(Operation operation) noexcept {
   return operation == Operation::lookup || operation == Operation::count_present;
+}
+constexpr bool is_removal(Operation operation) noexcept {
+  return operation == Operation::remove || operation == Operation::remove_present;
+}
+/// Is something said of each key?
+constexpr bool has_answers(Operation operation) noexcept {
+  return operation == Operation::lookup || operation == Operation::insert_new ||
+         operation == Operation::remove;
 }
 
 enum class Way : std::uint8_t {

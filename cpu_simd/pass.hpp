@@ -13,8 +13,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <new>
 #include <numeric>
+#include <type_traits>
 
 #include "cpu_simd/answers.hpp"
 #include "cpu_simd/choose.hpp"
@@ -220,16 +222,19 @@ class ArrayPass : public Pass {
 
   /// Calls work_on(positions, count, fetch, answers) for all of the array's positions, partition by
   /// partition. Returns the sum of its results: how many counters turned from zero to non-zero or
-  /// back, or how many keys are present.
+  /// back, how many keys are present, or both.
   template <class Answers, class WorkOn>
-  std::uint64_t drain(const Array& array, WorkOn work_on) {
+  auto drain(const Array& array, WorkOn work_on) {
+    using Sum = std::invoke_result_t<WorkOn&, const std::uint64_t*, std::size_t, const Fetch&,
+                                     std::uint8_t*>;
     const std::uint64_t keys_each = keys_per_partition();
     const std::uint64_t segments = keys_each / kSegmentEntries;
     // Few keys touch few lines of a partition; then each line is fetched for its key.
     const bool few = keys_each < plan().partition_words / kWordsPerBlock / 2;
-    std::atomic<std::uint64_t> sum{0};
+    Sum sum{};
+    std::mutex mutex;
     for_each_run([&](std::uint64_t begin, std::uint64_t end) {
-      std::uint64_t sum_here = 0;
+      Sum sum_here{};
       for (std::uint64_t partition = begin; partition < end; ++partition) {
         const std::uint64_t next =
             std::min(filter_.array_words, (partition + 1) * plan().partition_words);
@@ -245,6 +250,7 @@ class ArrayPass : public Pass {
           sum_here += work_on(positions, n, fetch, answers);
         });
       }
+      const std::scoped_lock lock(mutex);
       sum += sum_here;
     });
     return sum;

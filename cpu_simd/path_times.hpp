@@ -166,7 +166,7 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   // Only a removal becomes cheaper as it goes on. Otherwise the lower time counts again.
   const double end_ns = run_samples();
   const double both_ends =
-      operation == Operation::remove ? (direct_ns + end_ns) / 2 : std::min(direct_ns, end_ns);
+      is_removal(operation) ? (direct_ns + end_ns) / 2 : std::min(direct_ns, end_ns);
   if (!may_book) return;
   const auto each = static_cast<double>(passed);
   times.book(both_ends, pass_ns / each, lines / each);

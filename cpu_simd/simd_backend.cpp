@@ -142,6 +142,22 @@ class SimdBackend final : public Backend {
     return {removed.keys, 0};
   }
 
+  std::optional<RemovalChange> remove_present(CounterView view, const KeyBatch& keys,
+                                              const BatchOptions& options) const override {
+    // The verdicts of `ranked` are needed afterwards, see Removal::kept.
+    if (view.geometry.layout() == Layout::ranked || view.geometry.cache_lines_per_key() > 1 ||
+        are_few(keys, kFewChanges, options)) {
+      return std::nullopt;
+    }
+    const FilterArrays filter(kernels_, view);
+    ChangedKeys removed;
+    run_faster(Operation::remove_present, view.geometry, keys, options,
+               [&](std::size_t, const KeyBatch& some, Choice& choice) {
+                 removed += take_keys(filter, some, nullptr, choice, options);
+               });
+    return RemovalChange{removed.keys, removed.turned};
+  }
+
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
     const auto parts = [&](auto work) { for_each_part(into.geometry, options, work); };
     merge_filters(into, from, parts, &kernels_.ranked_lists);

@@ -12,7 +12,7 @@
 
 namespace scbf {
 
-inline constexpr std::size_t kOperations = 5, kArrayShapes = 6, kThreadKinds = 3, kSizeKinds = 65;
+inline constexpr std::size_t kOperations = 6, kArrayShapes = 6, kThreadKinds = 3, kSizeKinds = 65;
 inline constexpr std::size_t kWorkKinds = kOperations * kArrayShapes * kThreadKinds * kSizeKinds;
 
 /// The number of a kind, below kWorkKinds.

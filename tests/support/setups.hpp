@@ -439,7 +439,7 @@ Answers contains(const AnyFilter& filter, const scbf::KeyBatch& keys,
   filter.contains(keys, out, options);
   return out;
 }
-/// How many of the answers of `contains` are 1.
+/// How many answers of `contains`, or verdicts, are 1.
 inline std::uint64_t present_in(const Answers& answers) {
   return static_cast<std::uint64_t>(std::ranges::count(answers, 1));
 }

@@ -221,6 +221,11 @@ class Backend {
                               std::uint8_t* verdicts, std::span<RemovalChange> changes,
                               const BatchOptions&) const = 0;
 
+  /// `remove` from one filter without verdicts, where that costs less; otherwise, and by default,
+  /// it does nothing and returns nothing. Throws as `remove`.
+  virtual std::optional<RemovalChange> remove_present(CounterView, const KeyBatch&,
+                                                      const BatchOptions&) const;
+
   /// into += from, saturating; for bits, into |= from.
   virtual void merge(CounterView into, ConstCounterView from, const BatchOptions&) const = 0;
   /// Bits only: into &= from. By default on the host, with one thread.

@@ -241,6 +241,11 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
       }
     };
     if (!verdicts.empty() || keys.empty()) return remove_some(keys, verdicts.data());
+    if (views.size() == 1) {
+      if (const auto change = backend.remove_present(views[0], keys, options)) {
+        return book({.removed = change->keys}, {&*change, 1}, keys.size());
+      }
+    }
     PieceRoom<std::uint8_t> window(std::min(keys.size(), answer_window(stages[0].geometry())));
     while (processed < keys.size()) {
       remove_some(keys.slice(processed, std::min(window.size(), keys.size() - processed)),

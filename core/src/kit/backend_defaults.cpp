@@ -92,6 +92,11 @@ std::uint64_t Backend::count_present(std::span<const ConstCounterView> filters,
   return present;
 }
 
+std::optional<RemovalChange> Backend::remove_present(CounterView, const KeyBatch&,
+                                                     const BatchOptions&) const {
+  return std::nullopt;
+}
+
 void Backend::intersect(CounterView into, ConstCounterView from, const BatchOptions&) const {
   intersect_words(into.words, from.words, into.geometry.words());
 }
