@@ -165,8 +165,9 @@ class FilterBase {
                       const BatchOptions& options = {}) const;
   /// How many keys may be present, but not which: the report of contains. Cost: as contains; less
   /// on the partitioned path where a filter of one stage has one cache line per key, since no
-  /// answer is brought into the order of the keys. Otherwise also takes a byte of temporary memory
-  /// per key, for at most 2^24 keys at a time.
+  /// answer is brought into the order of the keys. Otherwise it also takes a byte of temporary
+  /// memory per key, for at most 2^24 keys at a time, or as many as an array has cache lines if
+  /// that is more.
   ContainsReport count_present(const KeyBatch& keys, const BatchOptions& options = {}) const;
 
   // ---- one key; in loops use batches, which are many times faster -----------------------------

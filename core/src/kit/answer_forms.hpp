@@ -27,7 +27,8 @@ namespace scbf {
 // partitioned batch is worth its pass over the filter, and small enough not to matter (16 MiB).
 inline constexpr std::size_t kAnswerWindow = 1u << 24;
 
-/// The same for changes of large filters, in keys: at least one for each cache line of an array.
+/// The same where a large filter deserves a larger window: at least a key for each cache line of an
+/// array.
 inline std::size_t answer_window(const Geometry& geometry) noexcept {
   const std::uint64_t lines = geometry.bytes() / 64 / geometry.cache_lines_per_key();
   return std::max(kAnswerWindow, static_cast<std::size_t>(lines));

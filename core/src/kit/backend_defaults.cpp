@@ -82,11 +82,13 @@ std::unique_ptr<BulkInsertion> Backend::begin_bulk(CounterView view,
 
 std::uint64_t Backend::count_present(std::span<const ConstCounterView> filters,
                                      const KeyBatch& keys, const BatchOptions& options) const {
-  const auto answers =
-      std::make_unique_for_overwrite<std::uint8_t[]>(std::min(keys.size(), kAnswerWindow));
+  std::size_t window = kAnswerWindow;
+  for (const auto& filter : filters) window = std::max(window, answer_window(filter.geometry));
+  window = std::min(window, keys.size());
+  const auto answers = std::make_unique_for_overwrite<std::uint8_t[]>(window);
   std::uint64_t present = 0;
-  for (std::size_t first = 0; first < keys.size(); first += kAnswerWindow) {
-    const std::size_t n = std::min(kAnswerWindow, keys.size() - first);
+  for (std::size_t first = 0; first < keys.size(); first += window) {
+    const std::size_t n = std::min(window, keys.size() - first);
     present += contains(filters, keys.slice(first, n), answers.get(), options);
   }
   return present;
