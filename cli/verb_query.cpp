@@ -2,7 +2,6 @@
 // scbf query and scbf count: look up keys and print the answers in input order.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>

@@ -144,9 +144,7 @@ class SimdBackend final : public Backend {
 
   std::optional<RemovalChange> remove_present(CounterView view, const KeyBatch& keys,
                                               const BatchOptions& options) const override {
-    // The verdicts of `ranked` are needed afterwards, see Removal::kept.
-    if (view.geometry.layout() == Layout::ranked || view.geometry.cache_lines_per_key() > 1 ||
-        are_few(keys, kFewChanges, options)) {
+    if (view.geometry.cache_lines_per_key() > 1 || are_few(keys, kFewChanges, options)) {
       return std::nullopt;
     }
     const FilterArrays filter(kernels_, view);

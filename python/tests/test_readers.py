@@ -230,11 +230,12 @@ def test_a_replica_answers_as_its_bits() -> None:
         for threads in (0, 1):
             assert replica.find(keys, threads=threads).tolist() == bits.find(keys).tolist()
             assert replica.contains_bits(keys, threads=threads).tolist() == bits.contains_bits(keys).tolist()
+            assert replica.count_present(keys, threads=threads) == bits.contains(keys).sum() > 100
         out = np.zeros(32, np.uint8)
         assert replica.contains_bits(keys, out) is out and out.tolist() == bits.contains_bits(keys).tolist()
         assert replica.find([]).dtype == np.int64
         assert (replica.nbytes, replica.geometry) == (bits.nbytes, bits.geometry)
-        for call in (replica.find, replica.contains_bits):
+        for call in (replica.find, replica.contains_bits, replica.count_present):
             with pytest.raises(scbf.InvalidKey):
                 call([1.5])
             with pytest.raises(scbf.InvalidArgument, match="threads"):

@@ -511,6 +511,7 @@ TEST(Replica, AnswersWhileDeltasAreApplied) {
           const BatchOptions options{.threads = 1,
                                      .path = t == 0 ? Path::direct : Path::partitioned};
           missed += always.size() - replica.contains(always, out, options).hits;
+          missed += always.size() - replica.count_present(always, options).hits;
           for (std::size_t i = 0; i < 50; ++i) missed += !replica.contains(always[i]);
           ++asked;
         }

@@ -222,7 +222,9 @@ class Backend {
                               const BatchOptions&) const = 0;
 
   /// `remove` from one filter without verdicts, where that costs less; otherwise, and by default,
-  /// it does nothing and returns nothing. Throws as `remove`.
+  /// it does nothing and returns nothing. Never called for counters of `ranked`. Throws
+  /// std::bad_alloc, if anything, before it changes a counter: a device that may run out of memory
+  /// later leaves it to `remove`.
   virtual std::optional<RemovalChange> remove_present(CounterView, const KeyBatch&,
                                                       const BatchOptions&) const;
 

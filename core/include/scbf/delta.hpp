@@ -93,6 +93,7 @@ class Replica {
                                const BatchOptions& options = {}) const;
   ContainsReport find(const KeyBatch& keys, std::span<std::uint64_t> indices,
                       const BatchOptions& options = {}) const;
+  ContainsReport count_present(const KeyBatch& keys, const BatchOptions& options = {}) const;
   template <class Key>
   bool contains(const Key& key) const {
     return current()->contains(key);

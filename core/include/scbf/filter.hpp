@@ -52,9 +52,10 @@ class Filter : public FilterBase {
   /// may claim it by a false positive, and removing the key there would damage other keys.
   /// verdicts[i] is a Removal; null keys are `absent`. `verdicts` may be empty; otherwise
   /// InvalidArgument is thrown unless verdicts.size() == keys.size(). Cost: that of contains and
-  /// insert, less without verdicts, and once more of contains where blocks are stuck; a filter of
-  /// several stages uses one thread for it. Throws RemovalStopped if a device runs out of memory in
-  /// the middle of the batch.
+  /// insert, and once more of contains where blocks are stuck; less without verdicts, on the
+  /// partitioned path of a filter of one stage where `split_block` has one cache line per key. A
+  /// filter of several stages uses one thread for it. Throws RemovalStopped if a device runs out of
+  /// memory in the middle of the batch.
   ///
   /// With options.most_absent = a, all or nothing: if more than a keys would be absent, nothing is
   /// changed and KeysAbsent is thrown; `verdicts` then says what would have become of each key, for

@@ -163,11 +163,11 @@ class FilterBase {
   /// `hits` is their number. Requires indices.size() >= keys.size().
   ContainsReport find(const KeyBatch& keys, std::span<std::uint64_t> indices,
                       const BatchOptions& options = {}) const;
-  /// How many keys may be present, but not which: the report of contains. Cost: as contains; less
-  /// on the partitioned path where a filter of one stage has one cache line per key, since no
-  /// answer is brought into the order of the keys. Otherwise it also takes a byte of temporary
-  /// memory per key, for at most 2^24 keys at a time, or as many as an array has cache lines if
-  /// that is more.
+  /// How many keys may be present, but not which: the report of contains. Cost: as contains. Where
+  /// a filter of one stage has one cache line per key, it is less on the partitioned path, since no
+  /// answer is brought into the order of the keys. Elsewhere, and on other backends than `simd`, it
+  /// takes a byte of temporary memory per key more, for at most 2^24 keys at a time, or as many as
+  /// an array has cache lines if that is more.
   ContainsReport count_present(const KeyBatch& keys, const BatchOptions& options = {}) const;
 
   // ---- one key; in loops use batches, which are many times faster -----------------------------

@@ -45,6 +45,9 @@ ContainsReport Replica::find(const KeyBatch& keys, std::span<std::uint64_t> indi
                              const BatchOptions& options) const {
   return current()->find(keys, indices, options);
 }
+ContainsReport Replica::count_present(const KeyBatch& keys, const BatchOptions& options) const {
+  return current()->count_present(keys, options);
+}
 
 Epoch Replica::epoch() const {
   const std::lock_guard lock(pointing_);

@@ -11,6 +11,7 @@
 #include "kit/answer_forms.hpp"
 #include "kit/few_keys.hpp"
 #include "kit/hash_keys.hpp"
+#include "kit/piece_room.hpp"
 #include "kit/word_ops.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/errors.hpp"
@@ -84,12 +85,11 @@ std::uint64_t Backend::count_present(std::span<const ConstCounterView> filters,
                                      const KeyBatch& keys, const BatchOptions& options) const {
   std::size_t window = kAnswerWindow;
   for (const auto& filter : filters) window = std::max(window, answer_window(filter.geometry));
-  window = std::min(window, keys.size());
-  const auto answers = std::make_unique_for_overwrite<std::uint8_t[]>(window);
+  PieceRoom<std::uint8_t> answers(std::min(window, keys.size()));
   std::uint64_t present = 0;
-  for (std::size_t first = 0; first < keys.size(); first += window) {
-    const std::size_t n = std::min(window, keys.size() - first);
-    present += contains(filters, keys.slice(first, n), answers.get(), options);
+  for (std::size_t first = 0; first < keys.size(); first += answers.size()) {
+    const std::size_t n = std::min(answers.size(), keys.size() - first);
+    present += contains(filters, keys.slice(first, n), answers.data(), options);
   }
   return present;
 }

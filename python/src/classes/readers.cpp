@@ -107,6 +107,15 @@ nb::object replica_find(const Replica& self, nb::object keys, nb::handle threads
   return std::move(answers).array();
 }
 
+std::uint64_t replica_count_present(const Replica& self, nb::object keys, nb::handle threads) {
+  const Question question(self, keys, threads);
+  std::uint64_t present = 0;
+  question.ask(
+      [&](const BloomFilter& bits, const KeyBatch& batch, std::size_t,
+          const BatchOptions& options) { present += bits.count_present(batch, options).hits; });
+  return present;
+}
+
 int replica_contains_slot(PyObject* self, PyObject* object) noexcept {
   try {
     SingleKey key;
@@ -295,6 +304,10 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
            nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0) -> "
                    "NDArray[numpy.int64]"),
            "As BloomFilter.find().")
+      .def("count_present", &replica_count_present, nb::arg("keys").none(), nb::kw_only(),
+           nb::arg("threads").none() = 0,
+           nb::sig("def count_present(self, keys: Key | KeyColumn, *, threads: int = 0) -> int"),
+           "As BloomFilter.count_present().")
       .def(
           "apply",
           [](Replica& self, const Delta& change) {
