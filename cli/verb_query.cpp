@@ -39,9 +39,9 @@ int query_in(OneFilter filter, const QueryOptions& options) {
                   print_keys ? Session::Blocks::large : Session::Blocks::small);
   const std::uint8_t wanted = options.invert ? 0 : 1;
   std::uint64_t present = 0;
-  std::vector<std::uint8_t> answers;
   const Stopwatch watch;
   if (print_keys) {
+    std::vector<std::uint8_t> answers;
     const auto ask = [&](const KeyBatch& keys) {
       answers.resize(keys.size());
       present += session.asked.contains(keys, answers, options.run.batch_beside_keys()).hits;

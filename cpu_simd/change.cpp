@@ -156,7 +156,8 @@ ChangedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMe
 }
 
 /// Takes a window's keys away from a filter of one array. Returns what was changed, but not where.
-ChangedKeys take_unsaid(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys) {
+ChangedKeys take_without_verdicts(const FilterArrays& filter, ChangePass& pass,
+                                  const KeyBatch& keys) {
   const Array array = filter.array(0);
   pass.scatter_all(keys);
   return pass.drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
@@ -239,7 +240,7 @@ ChangedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uin
   if (!make_pass(choice, make)) return take_directly(filter, keys, verdicts);
   ChangedKeys removed;
   pass->for_each_window(keys, [&] {
-    removed += verdicts == nullptr ? take_unsaid(filter, *pass, keys)
+    removed += verdicts == nullptr ? take_without_verdicts(filter, *pass, keys)
                                    : take_by_position(filter, *pass, keys, conflicts, verdicts);
   });
   return removed;

@@ -19,13 +19,13 @@ enum class Operation : std::uint8_t {
   insert,
   insert_new,
   remove,
-  remove_present
+  remove_without_verdicts
 };
 constexpr bool is_lookup(Operation operation) noexcept {
   return operation == Operation::lookup || operation == Operation::count_present;
 }
 constexpr bool is_removal(Operation operation) noexcept {
-  return operation == Operation::remove || operation == Operation::remove_present;
+  return operation == Operation::remove || operation == Operation::remove_without_verdicts;
 }
 /// Is something said of each key?
 constexpr bool has_answers(Operation operation) noexcept {

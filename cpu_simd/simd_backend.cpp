@@ -142,14 +142,14 @@ class SimdBackend final : public Backend {
     return {removed.keys, 0};
   }
 
-  std::optional<RemovalChange> remove_present(CounterView view, const KeyBatch& keys,
-                                              const BatchOptions& options) const override {
+  std::optional<RemovalChange> remove_without_verdicts(CounterView view, const KeyBatch& keys,
+                                                       const BatchOptions& options) const override {
     if (view.geometry.cache_lines_per_key() > 1 || are_few(keys, kFewChanges, options)) {
       return std::nullopt;
     }
     const FilterArrays filter(kernels_, view);
     ChangedKeys removed;
-    run_faster(Operation::remove_present, view.geometry, keys, options,
+    run_faster(Operation::remove_without_verdicts, view.geometry, keys, options,
                [&](std::size_t, const KeyBatch& some, Choice& choice) {
                  removed += take_keys(filter, some, nullptr, choice, options);
                });

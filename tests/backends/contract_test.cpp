@@ -93,11 +93,11 @@ TEST_P(Contract, StringsWithNulls) {
     ASSERT_EQ(present.hits, present_in(contains(model, some)));
     ASSERT_EQ(present.nulls, some.nulls());
     ASSERT_TRUE(same_answers(count(filter, some, c.mode.options()), count(model, some)));
-    scbf::Filter unsaid = filter;
+    scbf::Filter without_verdicts = filter;
     ASSERT_TRUE(same_answers(remove(filter, some, c.mode.options()), remove(model, some)));
     ASSERT_TRUE(same_words(words_of(filter), model.words()));
-    ASSERT_EQ(unsaid.remove(some, {}, c.mode.options()).nulls, some.nulls());
-    ASSERT_TRUE(same_words(words_of(unsaid), model.words())) << "without verdicts";
+    ASSERT_EQ(without_verdicts.remove(some, {}, c.mode.options()).nulls, some.nulls());
+    ASSERT_TRUE(same_words(words_of(without_verdicts), model.words())) << "without verdicts";
   }
 }
 

@@ -46,9 +46,9 @@ void compare_large(const Case& c, std::size_t n) {
   ASSERT_TRUE(same_answers(contains(filter, want.asked, options), want.hits));
   ASSERT_EQ(filter.count_present(want.asked, options).hits, present_in(want.hits));
   ASSERT_TRUE(same_answers(count(filter, want.asked, options), want.counts));
-  scbf::Filter unsaid = filter;
-  ASSERT_EQ(unsaid.remove(want.out, {}, options).removed, present_in(want.verdicts));
-  ASSERT_TRUE(same_words(words_of(unsaid), want.words_removed)) << "without verdicts";
+  scbf::Filter without_verdicts = filter;
+  ASSERT_EQ(without_verdicts.remove(want.out, {}, options).removed, present_in(want.verdicts));
+  ASSERT_TRUE(same_words(words_of(without_verdicts), want.words_removed)) << "without verdicts";
   ASSERT_TRUE(same_answers(remove(filter, want.out, options), want.verdicts));
   ASSERT_TRUE(same_words(words_of(filter), want.words_removed)) << "after remove";
 }

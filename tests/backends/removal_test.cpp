@@ -46,15 +46,15 @@ class Removal : public ::testing::TestWithParam<Case> {
     ASSERT_TRUE(same_words(words_of(filter_), model_.words())) << "after insert";
   }
   void compare_remove(const std::vector<std::uint64_t>& keys) {
-    scbf::Filter unsaid = filter_;  // from which the same keys are removed without verdicts
+    scbf::Filter without_verdicts = filter_;
     const Answers want = remove(model_, keys);
     ASSERT_TRUE(same_answers(remove(filter_, keys, options_), want));
     ASSERT_TRUE(same_words(words_of(filter_), model_.words())) << "after remove";
     ASSERT_TRUE(knows_its_fill(filter_)) << "after remove";
     const auto removed = static_cast<std::size_t>(std::count(want.begin(), want.end(), 1));
-    ASSERT_EQ(unsaid.remove(keys, {}, options_).removed, removed);
-    ASSERT_TRUE(same_words(words_of(unsaid), model_.words())) << "without verdicts";
-    ASSERT_TRUE(knows_its_fill(unsaid)) << "without verdicts";
+    ASSERT_EQ(without_verdicts.remove(keys, {}, options_).removed, removed);
+    ASSERT_TRUE(same_words(words_of(without_verdicts), model_.words())) << "without verdicts";
+    ASSERT_TRUE(knows_its_fill(without_verdicts)) << "without verdicts";
     removed_ += removed;
     absent_ += static_cast<std::size_t>(std::count(want.begin(), want.end(), 0));
   }

@@ -171,7 +171,7 @@ class RunFaster : public ::testing::TestWithParam<Operation> {
 INSTANTIATE_TEST_SUITE_P(All, RunFaster,
                          ::testing::Values(Operation::lookup, Operation::count_present,
                                            Operation::insert, Operation::insert_new,
-                                           Operation::remove, Operation::remove_present));
+                                           Operation::remove, Operation::remove_without_verdicts));
 
 TEST_P(RunFaster, TriesBothAndTakesAllKeysInOrder) {
   const auto first = run(2'000'000);
@@ -390,7 +390,7 @@ TEST(WorkKinds, AreApart) {
       for (const Geometry& geometry : {counters, counters.with(scbf::Cell::bit)}) {
         for (const Operation operation :
              {Operation::lookup, Operation::count_present, Operation::insert, Operation::insert_new,
-              Operation::remove, Operation::remove_present}) {
+              Operation::remove, Operation::remove_without_verdicts}) {
           for (const unsigned threads : {1u, 2u, 3u, 64u}) {
             const std::size_t kind = scbf::work_kind(operation, geometry, threads);
             EXPECT_LT(kind, scbf::kWorkKinds);

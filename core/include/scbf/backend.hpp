@@ -225,8 +225,8 @@ class Backend {
   /// it does nothing and returns nothing. Never called for counters of `ranked`. Throws
   /// std::bad_alloc, if anything, before it changes a counter: a device that may run out of memory
   /// later leaves it to `remove`.
-  virtual std::optional<RemovalChange> remove_present(CounterView, const KeyBatch&,
-                                                      const BatchOptions&) const;
+  virtual std::optional<RemovalChange> remove_without_verdicts(CounterView, const KeyBatch&,
+                                                               const BatchOptions&) const;
 
   /// into += from, saturating; for bits, into |= from.
   virtual void merge(CounterView into, ConstCounterView from, const BatchOptions&) const = 0;

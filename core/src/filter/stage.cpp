@@ -243,7 +243,7 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
     if (!verdicts.empty() || keys.empty()) return remove_some(keys, verdicts.data());
     // Which keys a stuck block has kept is found out from verdicts.
     if (views.size() == 1 && !has_ranked_counts(stages[0].geometry())) {
-      if (const auto change = backend.remove_present(views[0], keys, options)) {
+      if (const auto change = backend.remove_without_verdicts(views[0], keys, options)) {
         return book({.removed = change->keys}, {&*change, 1}, keys.size());
       }
     }

@@ -94,8 +94,8 @@ std::uint64_t Backend::count_present(std::span<const ConstCounterView> filters,
   return present;
 }
 
-std::optional<RemovalChange> Backend::remove_present(CounterView, const KeyBatch&,
-                                                     const BatchOptions&) const {
+std::optional<RemovalChange> Backend::remove_without_verdicts(CounterView, const KeyBatch&,
+                                                              const BatchOptions&) const {
   return std::nullopt;
 }
 
