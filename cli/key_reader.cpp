@@ -328,7 +328,6 @@ void KeyReader::fill_column(KeyBlock& block) {
   const std::optional<std::uint64_t> number = column_number(column.name);
   const std::vector<std::string_view>& keys = block.lines_;
   std::size_t used = 0;
-  Record record;
   while (keys.size() < kMaxLines && used < block_bytes_) {
     if (!records_ && !open_next()) break;
     if (pace_ == Pace::prompt && !keys.empty() && !more_is_waiting()) break;
@@ -336,26 +335,30 @@ void KeyReader::fill_column(KeyBlock& block) {
       examined_ = true;
       if (number) {
         column_ = *number - 1;
-      } else if (records_->next(record)) {
-        const auto found = std::find(record.fields.begin(), record.fields.end(), column.name);
-        if (found == record.fields.end()) {
-          const std::vector<std::string> names(record.fields.begin(), record.fields.end());
-          records_->fail(record.line, fmt::format("no column {}; there are: {}",
-                                                  in_quotes(column.name), list_in_quotes(names)));
+      } else if (const Record* const header = records_->next()) {
+        const std::vector<std::string_view>& names = header->fields;
+        const auto found = std::ranges::find(names, column.name);
+        if (found == names.end()) {
+          records_->fail(
+              header->line,
+              fmt::format("no column {}; there are: {}", in_quotes(column.name),
+                          list_in_quotes(std::vector<std::string>(names.begin(), names.end()))));
         }
-        column_ = static_cast<std::size_t>(found - record.fields.begin());
+        column_ = static_cast<std::size_t>(found - names.begin());
       }
     }
-    if (!records_->next(record)) {
+    const Record* const record = records_->next();
+    if (!record) {
       close_current();
       if (format_.kind == KeyKind::u64 && !keys.empty()) break;  // as in fill_lines
       continue;
     }
-    if (column_ >= record.fields.size()) {
-      records_->fail(record.line, fmt::format("{}, and the key is in field {}",
-                                              counted(record.fields.size(), "field"), column_ + 1));
+    if (column_ >= record->fields.size()) {
+      records_->fail(record->line,
+                     fmt::format("{}, and the key is in field {}",
+                                 counted(record->fields.size(), "field"), column_ + 1));
     }
-    const std::string_view key = record.fields[column_];
+    const std::string_view key = record->fields[column_];
     if (key.empty()) {
       ++empty_lines_;
       continue;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where lines end.
+// Where lines and fields end.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -13,5 +14,10 @@ namespace scbf::cli {
 /// on where one ends, unless more than two do within 64 bytes. A search for one after another
 /// (memchr) takes twice as long where lengths differ.
 std::size_t line_ends(std::string_view bytes, char end, std::uint32_t* out) noexcept;
+
+/// The bytes by which a table is divided into records and fields.
+using Marks = std::array<char, 4>;
+/// The same for all places where one of the marks stands.
+std::size_t find_marks(std::string_view bytes, const Marks& marks, std::uint32_t* out) noexcept;
 
 }  // namespace scbf::cli

@@ -17,6 +17,12 @@ namespace scbf::cli {
 namespace {
 
 constexpr std::size_t kBlock = 256 << 10;
+constexpr std::size_t kStep = 16 << 10;  // that are searched for marks at a time
+
+Marks marks_of(TableFormat format) {
+  if (format.is_tsv()) return {format.separator, '\n', '\\', '\0'};
+  return {format.separator, '\n', '"', '\r'};
+}
 
 }  // namespace
 
@@ -48,8 +54,10 @@ RecordReader::RecordReader(const std::string& file, TableFormat format, Escapes 
     : input_(file, decode, stop),
       format_(format),
       escapes_(escapes),
+      mark_bytes_(marks_of(format)),
       capacity_(kBlock),
-      buffer_(new char[kBlock]) {
+      buffer_(new char[kBlock]),
+      found_marks_(new std::uint32_t[kStep]) {
   if (!format_.is_tsv()) quoted_.emplace(format_.separator);
 }
 
@@ -61,14 +69,13 @@ bool RecordReader::more_is_waiting() {
   return find_next(Wait::no) || failure_ || input_.more_is_waiting();
 }
 
-bool RecordReader::next(Record& record) {
+const Record* RecordReader::next() {
   if (!find_next(Wait::yes)) {
     if (failure_) std::rethrow_exception(failure_);
-    return false;
+    return nullptr;
   }
-  std::swap(record, next_);
   found_next_ = false;
-  return true;
+  return &next_;
 }
 
 /// Whether next_ is the next record, for which it may have to wait.
@@ -82,8 +89,8 @@ bool RecordReader::find_next(Wait wait) {
     }
     if (failure_ || (wait == Wait::no && from_ >= last_end_)) return false;
     try {
-      if (const auto line = next_line()) {
-        found_next_ = take(*line);
+      if (Line line; next_line(line)) {
+        found_next_ = take(line);
       } else if (quoted_ && quoted_->within_record()) {
         finish();
       } else {
@@ -96,21 +103,31 @@ bool RecordReader::find_next(Wait wait) {
   return true;
 }
 
-/// Takes the next line out of the buffer, with its line feed, which the last line of the input may
-/// lack. Of CSV, it may also be a piece of a line that is longer than the buffer or has ended in
-/// CR. None at the end.
-std::optional<std::span<char>> RecordReader::next_line() {
+/// Takes the next line out of the buffer. The last one of the input may lack the line feed. Of CSV,
+/// it may also be a piece of a line that is longer than the buffer or has ended in CR. None at the
+/// end.
+bool RecordReader::next_line(Line& line) {
   while (from_ >= last_end_ && read_more()) {
   }
-  if (from_ == end_) return std::nullopt;
-  const std::span<char> there(buffer_.get() + from_,
-                              (from_ < last_end_ ? last_end_ : end_) - from_);
-  const std::size_t feed = std::string_view(there.data(), there.size()).find('\n');
-  const std::span<char> line = feed < there.size() ? there.first(feed + 1) : there;
-  from_ += line.size();
-  if (std::exchange(begun_, true)) return line;
-  const bool marked = std::string_view(line.data(), line.size()).starts_with(kByteOrderMark);
-  return line.subspan(marked ? kByteOrderMark.size() : 0);
+  if (from_ == end_) return false;
+  const std::size_t first = from_, first_mark = next_mark_;
+  from_ = from_ < last_end_ ? last_end_ : end_;
+  std::size_t marks = 0;
+  while (next_mark_ < marks_.size() && marks_[next_mark_] < from_) {
+    const std::size_t at = marks_[next_mark_++];
+    if (buffer_[at] == '\n') {
+      from_ = at + 1;
+      break;
+    }
+    ++marks;
+  }
+  line.text = {buffer_.get() + first, from_ - first};
+  line.marks = {marks_.data() + first_mark, marks};
+  if (!std::exchange(begun_, true) &&
+      std::string_view(line.text.data(), line.text.size()).starts_with(kByteOrderMark)) {
+    line.text = line.text.subspan(kByteOrderMark.size());
+  }
+  return true;
 }
 
 /// Reads on. Returns false if the input has ended, or if the buffer is full and does not grow.
@@ -118,6 +135,9 @@ bool RecordReader::read_more() {
   if (ended_) return false;
   if (from_ > 0) {
     std::memmove(buffer_.get(), buffer_.get() + from_, end_ - from_);
+    marks_.erase(marks_.begin(), marks_.begin() + static_cast<std::ptrdiff_t>(next_mark_));
+    for (std::uint32_t& mark : marks_) mark -= static_cast<std::uint32_t>(from_);
+    next_mark_ = 0;
     end_ -= std::exchange(from_, 0);
     last_end_ = 0;
   }
@@ -130,8 +150,19 @@ bool RecordReader::read_more() {
   const std::size_t line_end =
       std::string_view(buffer_.get() + end_, n).find_last_of(format_.is_tsv() ? "\n" : "\r\n");
   if (line_end != std::string_view::npos) last_end_ = end_ + line_end + 1;
+  find_marks_in(end_, n);
   end_ += n;
   return true;
+}
+
+void RecordReader::find_marks_in(std::size_t first, std::size_t bytes) {
+  for (const std::size_t stop = first + bytes; first < stop; first += kStep) {
+    const std::span<std::uint32_t> found(
+        found_marks_.get(), find_marks({buffer_.get() + first, std::min(kStep, stop - first)},
+                                       mark_bytes_, found_marks_.get()));
+    for (std::uint32_t& mark : found) mark += static_cast<std::uint32_t>(first);
+    marks_.insert(marks_.end(), found.begin(), found.end());
+  }
 }
 
 /// For a line of TSV that is longer than the buffer.
@@ -155,38 +186,55 @@ void RecordReader::refuse_zeros(std::string_view text) const {
 
 /// Returns whether next_ is now the record of this line. A line that needs libcsv is parsed by it,
 /// and its records wait in quoted_.
-bool RecordReader::take(std::span<char> line) {
-  const std::string_view text(line.data(), line.size());
+bool RecordReader::take(const Line& line) {
+  const std::string_view text(line.text.data(), line.text.size());
   const bool complete = text.ends_with('\n');
-  // Of CSV, a line that is not complete may be a piece.
-  const bool plain = !quoted_ || (!quoted_->within_record() && (complete || ended_) &&
-                                  text.find('"') == std::string_view::npos);
   std::size_t length = text.size() - (complete ? 1 : 0);
   if (length > 0 && text[length - 1] == '\r') --length;
-  if (!plain || (quoted_ && text.substr(0, length).find('\r') != std::string_view::npos)) {
+  const auto is_plain = [&](std::uint32_t mark) {
+    const char* const at = buffer_.get() + mark;
+    return *at == format_.separator || at == text.data() + length;  // a CR at the end of the line
+  };
+  // Of CSV, a line that is not complete may be a piece.
+  if (!quoted_ || (!quoted_->within_record() && (complete || ended_) &&
+                   std::ranges::all_of(line.marks, is_plain))) {
+    divide(line, length);
+  } else {
     next_.fields.clear();
     parse(text);
-  } else {
-    divide(line.first(length));
   }
   line_ += complete ? 1 : 0;
   return !next_.fields.empty();
 }
 
-/// Divides a line at its separators; an empty one has no fields.
-void RecordReader::divide(std::span<char> line) {
-  const std::string_view text(line.data(), line.size());
-  if (format_.is_tsv()) refuse_zeros(text);
-  const bool escaped =
-      format_.is_tsv() && escapes_ == Escapes::yes && text.find('\\') != std::string_view::npos;
+/// Divides a line, of this length without what ends it, at its separators; an empty one has no
+/// fields.
+void RecordReader::divide(const Line& line, std::size_t length) {
+  std::vector<std::string_view>& fields = next_.fields;
   next_.line = line_;
-  next_.fields.clear();
-  if (text.empty()) return;
-  for (std::size_t from = 0; from <= text.size();) {
-    const std::size_t end = std::min(text.find(format_.separator, from), text.size());
-    const std::string_view field = text.substr(from, end - from);
-    next_.fields.push_back(escaped ? unescape(line.subspan(from, end - from)) : field);
-    from = end + 1;
+  if (length == 0) return fields.clear();
+  const auto stands = [&](char byte) {
+    return format_.is_tsv() && std::ranges::any_of(line.marks, [&](std::uint32_t mark) {
+             return buffer_[mark] == byte;
+           });
+  };
+  if (stands('\0')) refuse_zeros({line.text.data(), length});
+  const char* from = line.text.data();
+  const char* const stop = from + length;
+  fields.resize(line.marks.size() + 1);  // as in the last line, if it had no other marks
+  std::size_t n = 0;
+  for (const std::uint32_t mark : line.marks) {
+    const char* const at = buffer_.get() + mark;
+    if (*at != format_.separator) continue;
+    fields[n++] = {from, at};
+    from = at + 1;
+  }
+  fields[n++] = {from, stop};
+  fields.resize(n);
+  if (escapes_ == Escapes::yes && stands('\\')) {
+    for (std::string_view& field : fields) {
+      field = unescape({buffer_.get() + (field.data() - buffer_.get()), field.size()});
+    }
   }
 }
 

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "input.hpp"
+#include "line_ends.hpp"
 #include "quoted_records.hpp"
 
 namespace scbf::cli {
@@ -57,10 +58,10 @@ class RecordReader {
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
 
-  /// Reads the next record, whose fields are there until this or more_is_waiting() is called again;
-  /// returns false at the end. Throws IoError, also if the text is malformed, after the records
-  /// before it; so does every later call.
-  bool next(Record& record);
+  /// The next record, which is there until this or more_is_waiting() is called again; null at the
+  /// end. Throws IoError, also if the text is malformed, after the records before it; so does every
+  /// later call.
+  const Record* next();
   const std::string& name() const noexcept { return input_.name(); }
   std::uint64_t bytes_read() const noexcept { return input_.bytes_read(); }
   /// False if next() would wait for input.
@@ -69,13 +70,19 @@ class RecordReader {
 
  private:
   enum class Wait : bool { no, yes };
+  /// A line with its line feed, and where in the buffer its marks are, but for the line feed.
+  struct Line {
+    std::span<char> text;
+    std::span<const std::uint32_t> marks;
+  };
   bool find_next(Wait wait);
-  std::optional<std::span<char>> next_line();
+  bool next_line(Line& line);
   bool read_more();
   void make_room();
+  void find_marks_in(std::size_t first, std::size_t bytes);
   void refuse_zeros(std::string_view text) const;
-  bool take(std::span<char> line);
-  void divide(std::span<char> line);
+  bool take(const Line& line);
+  void divide(const Line& line, std::size_t length);
   std::string_view unescape(std::span<char> field) const;
   void parse(std::string_view line);
   void finish();
@@ -83,10 +90,14 @@ class RecordReader {
   ByteInput input_;
   TableFormat format_;
   Escapes escapes_;
+  Marks mark_bytes_;  // by which lines are divided, and those for which they need a closer look
   std::size_t capacity_;
   std::unique_ptr<char[]> buffer_;
   // In the buffer: what is read and not yet taken, and where the last line of it ends.
   std::size_t from_ = 0, end_ = 0, last_end_ = 0;
+  std::vector<std::uint32_t> marks_;  // where they are, up to end_
+  std::size_t next_mark_ = 0;         // the first one from from_ on
+  std::unique_ptr<std::uint32_t[]> found_marks_;
   std::uint64_t line_ = 1;  // of the byte at from_
   bool begun_ = false, ended_ = false;
   Record next_;

@@ -29,15 +29,15 @@ std::string some_of(const std::vector<std::string>& names) {
 }
 
 std::vector<std::string> header_of(RecordReader& records) {
-  Record record;
-  if (!records.next(record)) {
+  const Record* const record = records.next();
+  if (!record) {
     throw IoError(fmt::format("{}: empty: the first line must name the columns", records.name()));
   }
-  std::vector<std::string> names(record.fields.begin(), record.fields.end()), sorted = names;
+  std::vector<std::string> names(record->fields.begin(), record->fields.end()), sorted = names;
   std::sort(sorted.begin(), sorted.end());
-  if (sorted.front().empty()) records.fail(record.line, "a column without a name");
+  if (sorted.front().empty()) records.fail(record->line, "a column without a name");
   if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
-    records.fail(record.line, fmt::format("column {} is there twice", in_quotes(*twice)));
+    records.fail(record->line, fmt::format("column {} is there twice", in_quotes(*twice)));
   }
   return names;
 }
@@ -83,34 +83,35 @@ TableReader::TableReader(const std::string& file, TableFormat format, Escapes es
 }
 
 bool TableReader::next(Row& row) {
-  if (!records_.next(record_)) return false;
-  if (record_.fields.size() != columns_.size()) {
-    records_.fail(record_.line,
-                  fmt::format("{}, but the header has {}", counted(record_.fields.size(), "field"),
+  const Record* const record = records_.next();
+  if (!record) return false;
+  if (record->fields.size() != columns_.size()) {
+    records_.fail(record->line,
+                  fmt::format("{}, but the header has {}", counted(record->fields.size(), "field"),
                               columns_.size()));
   }
   row.values.resize(schema_.columns.size());
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::string& to = columns_[i] == schema_.columns.size() ? row.key : row.values[columns_[i]];
-    to = record_.fields[i];
+    to = record->fields[i];
   }
-  check_limits(row);
+  check_limits(row, record->line);
   ++rows_;
   return true;
 }
 
-void TableReader::check_limits(const Row& row) const {
+void TableReader::check_limits(const Row& row, std::uint64_t line) const {
   using Part = RowExcess::Part;
   const std::optional<RowExcess> excess = excess_of(schema_, row);
   if (!excess) return;
-  if (excess->bytes == 0) records_.fail(record_.line, fmt::format("no {}", in_quotes(schema_.key)));
+  if (excess->bytes == 0) records_.fail(line, fmt::format("no {}", in_quotes(schema_.key)));
   const std::string what =
       excess->part == Part::key ? "a key"
       : excess->part == Part::row
           ? "a row"
           : fmt::format("a value for the index, in {},", schema_.columns[excess->column].name);
-  records_.fail(record_.line, fmt::format("{} of {}: must be at most {} bytes", what,
-                                          human_bytes(excess->bytes), grouped(excess->limit)));
+  records_.fail(line, fmt::format("{} of {}: must be at most {} bytes", what,
+                                  human_bytes(excess->bytes), grouped(excess->limit)));
 }
 
 }  // namespace scbf::cli

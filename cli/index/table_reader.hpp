@@ -28,12 +28,11 @@ class TableReader {
   std::uint64_t bytes_read() const noexcept { return records_.bytes_read(); }
 
  private:
-  void check_limits(const Row& row) const;
+  void check_limits(const Row& row, std::uint64_t line) const;
 
   RecordReader records_;
   const TableSchema& schema_;
   std::vector<std::size_t> columns_;  // of each field: a number, columns.size() for the key
-  Record record_;
   std::uint64_t rows_ = 0;
 };
 

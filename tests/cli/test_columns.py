@@ -68,6 +68,14 @@ class Columns(CommandTest):
             self.assertEqual(keys_of(table + end, "--separator", "tab", "--no-escapes"),
                              [row[1] for row in rows])
 
+    def test_ends_of_lines_may_differ_within_a_table(self):
+        self.build("f.scbf", [])
+        rows = [b"%d,key-%d" % (i, i) for i in range(9_000)]
+        ends = [random.Random(i).choice((b"\n", b"\r\n", b"\r")) for i in range(len(rows))]
+        table = b"".join(row + end for row, end in zip(rows, ends))
+        self.assertEqual(self.scbf("query", "f.scbf", "--invert", "--column", 2, stdin=table),
+                         b"".join(b"key-%d\n" % i for i in range(9_000)))
+
     def test_what_stands_before_an_error_is_answered(self):
         self.build("f.scbf", [])
         quote, zero = b": a quote ", b": a byte that is 0"
