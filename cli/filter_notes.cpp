@@ -67,7 +67,8 @@ KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const 
   if (keys.kind && notes.kind && *keys.kind != *notes.kind && !keys.force) {
     throw UsageError(fmt::format(
         "--keys '{}': {} was built from {} keys; leave --keys out, or add --force if you mean it",
-        to_string(*keys.kind), display_name(file), to_string(*notes.kind)));
+        keys.format.decimal ? "decimal" : to_string(*keys.kind), display_name(file),
+        to_string(*notes.kind)));
   }
   if (!keys.kind && !notes.kind) {  // a program wrote it
     note(fmt::format(

@@ -63,6 +63,9 @@ void KeyOptions::add_format_to(CommandLine& line, bool filter_has_kind,
               "Keys are a column of CSV or TSV tables: its name in the first line, or its number, "
               "from 1 on, in tables without names",
               [this](const std::string& text) {
+                if (text.empty()) {
+                  throw UsageError("--column '': must be the name or the number of a column");
+                }
                 if (!format.column) format.column.emplace();
                 format.column->name = text;
               });

@@ -213,8 +213,9 @@ Run set_up_index_add_column(CommandLine& line) {
   line.footer(
       R"(Indexes columns of the table that were not indexed, from the rows that are there. All of them are
 added, or none. Once the command has ended, queries find all rows by the new columns. If it is
-interrupted, the index is as it was. No other process may have the index open for writing; those that read
-it show it as it was before until they refresh.
+interrupted, the index has the old columns or the new ones, and filters that are missing are built when it
+is next opened. No other process may have the index open for writing; those that read it show it as it was
+before until they refresh.
 
 Examples:
   scbf index add-column people.index name

@@ -54,6 +54,18 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
+@pytest.mark.parametrize("key", [7, 2**64, "abc", b"abc"])
+def test_one_key_where_columns_are_taken(key: Any) -> None:
+    some = filled([])
+    bits = scbf.BloomFilter.of(some)
+    replica = scbf.Replica(bits.advance(some))
+    message = re.escape(f"{key!r} is one key, and this call takes columns: put it into a list")
+    for call in (some.find, some.contains_bits, some.count_present, bits.find, some.bulk().insert,
+                 replica.count_present):
+        with pytest.raises(scbf.InvalidKey, match=message):
+            call(key)
+
+
 @pytest.mark.parametrize(("keys", "message"), BAD, ids=[re.sub(r"\s+", " ", message)[:40] for _, message in BAD])
 @pytest.mark.parametrize("call", ["insert", "contains", "count", "remove"])
 def test_bad_keys(call: str, keys: Any, message: str) -> None:

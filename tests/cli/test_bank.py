@@ -45,7 +45,10 @@ class Banks(CommandTest):
         self.write_u64("keys", [7, 8, 5000])
         self.assertEqual(self.scbf("find", "n.bank", "keys"), b"odd.u64\t7\neven.u64\t8\n")
         self.assertEqual(self.find(b"10\n", "--keys", "decimal", bank="n.bank"), b"even.u64\t10\n")
-        self.refused("find", "n.bank", "--keys", "lines", mentions=["'n.bank' was built from u64 keys"])
+        self.refused("find", "n.bank", "--keys", "lines",
+                     mentions=["--keys 'lines': 'n.bank' was built from u64 keys"])
+        self.refused("find", "b.bank", "--keys", "decimal",
+                     mentions=["--keys 'decimal': 'b.bank' was built from lines keys"])
 
     def test_names(self):
         os.mkdir(self.path("folder"))

@@ -127,7 +127,9 @@ class Columns(CommandTest):
         self.assertIn("'t.csv': line 1: no column 'town'; there are: 'id', 'name'", self.err)
         self.scbf(*build, "--column", 3, "t.csv", code=INPUT_OUTPUT)
         self.assertIn("line 1", self.err)
-        self.refused(*build, "--separator", "tab", "t.csv", mentions=["--column"])
+        self.refused(*build, "--separator", "tab", "t.csv", mentions=["go with --column"])
+        self.refused(*build, "--column", "", "t.csv",
+                     mentions=["--column '': must be the name or the number of a column"])
         for separator in ("", "ab", ";;", "a", "7", '"', "\\", "\n", "é"):
             self.refused(*build, "--column", "id", "--separator", separator, "t.csv",
                          mentions=["--separator '", "must be tab or a character such as"])

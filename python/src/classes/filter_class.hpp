@@ -101,11 +101,12 @@ Raises:
           nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
           nb::arg("threads").none() = 0, nb::arg("path") = "automatic",
           nb::arg("progress") = nb::none(),
-          nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: NDArray[Any] | "
+          nb::sig("def contains_bits(self, keys: KeyColumn, out: NDArray[Any] | "
                   "None = None, *, threads: int = 0, path: BatchPath = 'automatic', progress: "
                   "Progress = "
                   "None) -> NDArray[numpy.uint8]"),
-          "Like contains(), but packed: key i is bit i % 8 of byte i // 8, least significant "
+          "Like contains(), but for columns only, and packed: key i is bit i % 8 of byte i // 8, "
+          "least significant "
           "first, as in an Arrow column of bool. Returns an array of (n + 7) // 8 uint8.")
       .def(
           "find",
@@ -115,9 +116,10 @@ Raises:
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("threads").none() = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-          nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, path: BatchPath = "
+          nb::sig("def find(self, keys: KeyColumn, *, threads: int = 0, path: BatchPath = "
                   "'automatic', progress: Progress = None) -> NDArray[numpy.int64]"),
-          "Like contains(), but returns indices: an ascending array of int64, one for each key "
+          "Like contains(), but for columns only, and returns indices: an ascending array of "
+          "int64, one for each key "
           "that may be present.")
       .def(
           "count_present",
@@ -128,9 +130,9 @@ Raises:
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("threads").none() = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-          nb::sig("def count_present(self, keys: Key | KeyColumn, *, threads: int = 0, path: "
+          nb::sig("def count_present(self, keys: KeyColumn, *, threads: int = 0, path: "
                   "BatchPath = 'automatic', progress: Progress = None) -> int"),
-          "Like contains(), but returns how many keys may be present: less work than adding up its "
+          "How many keys of a column may be present: less work than adding up its "
           "answers.")
       .def(
           "insert",

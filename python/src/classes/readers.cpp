@@ -296,17 +296,17 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
            "also found while it is applied.")
       .def("contains_bits", &replica_contains_bits, nb::arg("keys").none(),
            nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads").none() = 0,
-           nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: NDArray[Any] | None = "
+           nb::sig("def contains_bits(self, keys: KeyColumn, out: NDArray[Any] | None = "
                    "None, *, threads: int = 0) -> NDArray[numpy.uint8]"),
            "As BloomFilter.contains_bits().")
       .def("find", &replica_find, nb::arg("keys").none(), nb::kw_only(),
            nb::arg("threads").none() = 0,
-           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0) -> "
+           nb::sig("def find(self, keys: KeyColumn, *, threads: int = 0) -> "
                    "NDArray[numpy.int64]"),
            "As BloomFilter.find().")
       .def("count_present", &replica_count_present, nb::arg("keys").none(), nb::kw_only(),
            nb::arg("threads").none() = 0,
-           nb::sig("def count_present(self, keys: Key | KeyColumn, *, threads: int = 0) -> int"),
+           nb::sig("def count_present(self, keys: KeyColumn, *, threads: int = 0) -> int"),
            "As BloomFilter.count_present().")
       .def(
           "apply",

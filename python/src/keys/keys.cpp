@@ -109,7 +109,7 @@ std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
         "filter takes keys of the host, for example of their get()");
   }
   PyObject* const raw = object.ptr();
-  if (PyUnicode_Check(raw) || PyBytes_Check(raw)) {
+  if (PyUnicode_Check(raw) || PyBytes_Check(raw) || PyLong_CheckExact(raw)) {
     throw InvalidKey(
         fmt::format("{} is one key, and this call takes columns: put it into a list", shown(raw)));
   }
