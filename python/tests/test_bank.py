@@ -194,7 +194,7 @@ def test_keys_for_each_member_that_are_refused() -> None:
         ([0, None], ["a", "b"], scbf.InvalidArgument, r"members\[1\]: must be the number of a member"),
         (["0", "2"], ["a", "b"], scbf.InvalidArgument, r"members\[0\]: must be the number of a member"),
         ([0.5], ["a"], scbf.InvalidArgument, "members: .*0.5"),
-        (0, ["a"], scbf.InvalidArgument, "members: 0 is of type int"),
+        (0, ["a"], scbf.InvalidArgument, "members 0: must be a column, with the number of a member for each key"),
         ([0, 2], ["a", 1.5], scbf.InvalidKey, "1.5"),
     ):
         for call in (bank.insert_each, bank.remove_each):
@@ -202,6 +202,20 @@ def test_keys_for_each_member_that_are_refused() -> None:
                 call(members, keys)
     assert bank.to_bytes() == before
     assert bank.insert_each([], []).inserted == bank.remove_each([], []).removed == 0
+
+
+@pytest.mark.parametrize("number", [-1, 2**20, 2**32 - 1, 2**32, -(2**40), 2**63, 2**64, -(2**70)])
+def test_numbers_that_no_member_can_have(number: int) -> None:
+    bank, bits = many_members(2), scbf.BloomBank(100, 0.01)
+    said = number if -(2**63) <= number < 2**63 else r"-?\d{19}"
+    for call in (bank.copy_member, bank.remove_member, bank.member_metadata, bank.ask_always, bits.copy_member,
+                 bits.ask_always, lambda m: bank.insert(m, [1]), lambda m: bank.remove(m, [1]),
+                 lambda m: bank.set_member_metadata(m, "a")):
+        with pytest.raises(scbf.InvalidArgument, match=f"member {said}: must be 0 to 1048575"):
+            call(number)
+    with pytest.raises(TypeError, match="member: int"):
+        bank.copy_member("1")  # type: ignore[arg-type]
+    assert bank.copy_member(np.uint8(1)) == bank.copy_member(1)  # type: ignore[arg-type]
 
 
 def full_members() -> scbf.Bank:
@@ -273,8 +287,6 @@ def test_members_that_are_not_there() -> None:
             call()
     with pytest.raises(scbf.InvalidArgument, match="reserve 1048577: a bank has at most 1048576"):
         bank.reserve(2**20 + 1)
-    with pytest.raises(TypeError):
-        bank.insert(-1, ["a"])
     with pytest.raises(TypeError):
         bank.insert("a", ["a"])
 

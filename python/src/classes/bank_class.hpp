@@ -18,6 +18,7 @@
 #include "classes/closing.hpp"
 #include "classes/copying.hpp"
 #include "classes/filter_class.hpp"
+#include "classes/member_number.hpp"
 #include "outside.hpp"
 #include "scbf/bloom_bank.hpp"
 #include "text.hpp"
@@ -124,7 +125,7 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
                   "8, seed: int = 0, backend: str = 'auto') -> None"))
       .def(
           "member_metadata",
-          [](const Self& self, std::uint32_t member) {
+          [](const Self& self, MemberNumber member) {
             const Passage inside(self.gate, Passage::To::read);
             return decoded(self.value.metadata(member));
           },
@@ -132,7 +133,7 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
           "A member's metadata, as Filter.metadata: whatever belongs to it, for example its name.")
       .def(
           "set_member_metadata",
-          [](Self& self, std::uint32_t member, nb::str text) {
+          [](Self& self, MemberNumber member, nb::str text) {
             const Passage inside(self.gate, Passage::To::change);
             self.value.set_metadata(member, encoded(text, "metadata"));
           },
@@ -151,7 +152,7 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
           "numbers; for one key a list.")
       .def(
           "ask_always",
-          [](Self& self, std::uint32_t member, bool ask) {
+          [](Self& self, MemberNumber member, bool ask) {
             changing(self, [&](AnyBank& bank) { bank.ask_always(member, ask); });
           },
           nb::arg("member"), nb::arg("ask") = true,

@@ -109,6 +109,11 @@ std::uint32_t member_number(const KeyBatch& members, std::size_t i, std::size_t 
 /// The number of the member that each of n keys is for. Throws InvalidArgument unless there is one
 /// for each.
 std::vector<std::uint32_t> member_numbers(nb::handle members, std::size_t n) {
+  if (PyLong_Check(members.ptr())) {
+    throw InvalidArgument(
+        fmt::format("members {}: must be a column, with the number of a member for each key",
+                    nb::str(members).c_str()));
+  }
   const std::unique_ptr<KeySource> source = [&] {
     try {
       return keys_of(members, 0);
@@ -323,7 +328,7 @@ True)");
           "Raises Incompatible.")
       .def(
           "remove_member",
-          [](HeldBank& self, std::uint32_t member) {
+          [](HeldBank& self, MemberNumber member) {
             return changing(self, [&](Bank& bank) {
               auto taken = hold(bank.remove_member(member));
               taken->planned.take(self.planned);
@@ -334,7 +339,7 @@ True)");
           nb::arg("member"), "Takes a member out and returns it, as a Filter.")
       .def(
           "replace_member",
-          [](HeldBank& self, std::uint32_t member, const Held<Filter>& filter) {
+          [](HeldBank& self, MemberNumber member, const Held<Filter>& filter) {
             const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
             Outside others_may_run;
             auto old = hold(self.value.replace_member(member, Filter(filter.value)));
@@ -347,7 +352,7 @@ True)");
           "the member's mark. Returns the old member, as a Filter. Raises Incompatible.")
       .def(
           "copy_member",
-          [](const HeldBank& self, std::uint32_t member) {
+          [](const HeldBank& self, MemberNumber member) {
             const Passage inside(self.gate, Passage::To::read);
             Outside others_may_run;
             auto copy = hold(self.value.copy_member(member));
@@ -358,7 +363,7 @@ True)");
           "A copy of a member, as a Filter: for its statistics, or to save it alone.")
       .def(
           "insert",
-          [](HeldBank& self, std::uint32_t member, nb::object keys, nb::handle threads,
+          [](HeldBank& self, MemberNumber member, nb::object keys, nb::handle threads,
              nb::object progress) {
             return insert(self, member, std::move(keys),
                           call_options(threads, "automatic", std::move(progress)));
@@ -370,7 +375,7 @@ True)");
           "Inserts keys into a member, as Filter.insert(). Raises MembersFull.")
       .def(
           "remove",
-          [](HeldBank& self, std::uint32_t member, nb::object keys, nb::object out,
+          [](HeldBank& self, MemberNumber member, nb::object keys, nb::object out,
              nb::handle threads, nb::object progress) {
             return remove(self, member, std::move(keys), std::move(out),
                           call_options(threads, "automatic", std::move(progress)));
@@ -413,7 +418,7 @@ Raises:
           "Removes key i from member members[i], as insert_each() inserts. Raises RemovalStopped.")
       .def(
           "merge",
-          [](HeldBank& self, std::uint32_t member, const Held<Filter>& other) {
+          [](HeldBank& self, MemberNumber member, const Held<Filter>& other) {
             OverfullMember overfull;
             {
               const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
@@ -429,7 +434,7 @@ Raises:
           nb::arg("member"), nb::arg("other"), "Adds a Filter to a member, as Filter.merge().")
       .def(
           "clear",
-          [](HeldBank& self, std::uint32_t member) {
+          [](HeldBank& self, MemberNumber member) {
             changing(self, [&](Bank& bank) {
               bank.clear(member);
               self.member_plans[member].begin_again();
@@ -493,7 +498,7 @@ processes can map() it.
           "numbers. Raises Incompatible.")
       .def(
           "replace_member",
-          [](HeldBits& self, std::uint32_t member, const Held<BloomFilter>& filter) {
+          [](HeldBits& self, MemberNumber member, const Held<BloomFilter>& filter) {
             const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
             Outside others_may_run;
             self.value.replace_member(member, BloomFilter(filter.value));
@@ -502,7 +507,7 @@ processes can map() it.
           "Replaces the bits of a member, and clears its mark. Raises Incompatible.")
       .def(
           "apply",
-          [](HeldBits& self, std::uint32_t member, const Delta& delta) {
+          [](HeldBits& self, MemberNumber member, const Delta& delta) {
             changing(self, [&](BloomBank& bank) { bank.apply(member, delta); });
           },
           nb::arg("member"), nb::arg("delta"),
@@ -510,7 +515,7 @@ processes can map() it.
           "stays.")
       .def(
           "epoch",
-          [](const HeldBits& self, std::uint32_t member) {
+          [](const HeldBits& self, MemberNumber member) {
             const Passage inside(self.gate, Passage::To::read);
             return number_of(self.value.epoch(member));
           },
@@ -519,13 +524,13 @@ processes can map() it.
           "then; or None.")
       .def(
           "remove_member",
-          [](HeldBits& self, std::uint32_t member) {
+          [](HeldBits& self, MemberNumber member) {
             changing(self, [&](BloomBank& bank) { bank.remove_member(member); });
           },
           nb::arg("member"), "Takes a member out.")
       .def(
           "copy_member",
-          [](const HeldBits& self, std::uint32_t member) {
+          [](const HeldBits& self, MemberNumber member) {
             const Passage inside(self.gate, Passage::To::read);
             Outside others_may_run;
             auto copy = hold(self.value.copy_member(member));
