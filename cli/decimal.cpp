@@ -25,7 +25,7 @@ struct Digits {
     return {(bytes ^ 0x3030'3030'3030'3030) << half << half};
   }
 
-  /// Whose highest bit is set for each byte above 9.
+  /// Not 0 if a byte is above 9. Which bits are set says nothing more: bytes may carry.
   std::uint64_t wrong() const noexcept {
     return (values | (values + 0x7676'7676'7676'7676)) & 0x8080'8080'8080'8080;
   }

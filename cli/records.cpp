@@ -221,16 +221,17 @@ void RecordReader::divide(const Line& line, std::size_t length) {
   if (stands('\0')) refuse_zeros({line.text.data(), length});
   const char* from = line.text.data();
   const char* const stop = from + length;
-  fields.resize(line.marks.size() + 1);  // as in the last line, if it had no other marks
+  const auto is_separator = [&](std::uint32_t mark) { return buffer_[mark] == format_.separator; };
+  const auto separators = std::ranges::count_if(line.marks, is_separator);
+  fields.resize(static_cast<std::size_t>(separators) + 1);
   std::size_t n = 0;
   for (const std::uint32_t mark : line.marks) {
+    if (!is_separator(mark)) continue;
     const char* const at = buffer_.get() + mark;
-    if (*at != format_.separator) continue;
     fields[n++] = {from, at};
     from = at + 1;
   }
-  fields[n++] = {from, stop};
-  fields.resize(n);
+  fields[n] = {from, stop};
   if (escapes_ == Escapes::yes && stands('\\')) {
     for (std::string_view& field : fields) {
       field = unescape({buffer_.get() + (field.data() - buffer_.get()), field.size()});

@@ -41,7 +41,7 @@ TableFormat table_format_from_string(const std::string& text);
 TableFormat format_of(const std::string& file, std::optional<TableFormat> option);
 enum class Escapes : unsigned char { yes, no };
 
-/// Most bytes of a record as text.
+/// Most bytes of a record as text. While it is read, each of its marks takes 4 bytes more.
 inline constexpr std::size_t kMaxRecordBytes = std::size_t{513} << 20;
 
 struct Record {

@@ -456,8 +456,9 @@ So if more than half of the keys are absent, nothing is removed and the exit cod
 probably removed before, or belong to another filter. --max-absent sets another limit, such as 0 for
 keys that must all be there.
 
-A counter that has reached 15 is saturated and stays there: a key whose counters all are looks present
-even after its removal, until the filter is built anew. In layout ranked it is reported as kept.
+A counter that has reached 15 (layout ranked: a count of 255) is saturated and is never lowered again. A
+key whose counters are all saturated is reported as removed but still looks present, until the filter is
+built anew. In layout ranked, keys of blocks that were too full are reported as kept.
 
 Examples:
   scbf remove words.scbf retired.txt --max-absent 0

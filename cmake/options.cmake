@@ -6,8 +6,8 @@ if(PROJECT_IS_TOP_LEVEL)  # in another project they would only be noise
   set(scbf_cxx_options -Wall -Wextra -Wpedantic -Wshadow -Wconversion
     -Wno-sign-conversion -Wno-missing-field-initializers)  # designated initialisers leave defaults out
 endif()
-# g++ looks for unused memory each time its heap has grown beyond a limit, in all a tenth of the time of a large
-# source. From 512 MiB on is early enough.
+# g++ collects garbage whenever its heap has grown by a share. Not to do so while the heap is below 512 MiB (here
+# in KiB) saves 5 to 12 % of a large source's compilation, and costs each compiler some hundred MiB.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND scbf_cxx_options --param=ggc-min-heapsize=524288)
 endif()

@@ -3,6 +3,7 @@
 
 import datetime
 import decimal
+import enum
 import fractions
 import re
 import uuid
@@ -54,14 +55,18 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize("key", [7, 2**64, "abc", b"abc"])
+class Number(enum.IntEnum):
+    SEVEN = 7
+
+
+@pytest.mark.parametrize("key", [7, 2**64, np.int64(7), Number.SEVEN, "abc", b"abc"])
 def test_one_key_where_columns_are_taken(key: Any) -> None:
     some = filled([])
     bits = scbf.BloomFilter.of(some)
     replica = scbf.Replica(bits.advance(some))
     message = re.escape(f"{key!r} is one key, and this call takes columns: put it into a list")
     for call in (some.find, some.contains_bits, some.count_present, bits.find, some.bulk().insert,
-                 replica.count_present):
+                 replica.find, replica.contains_bits, replica.count_present):
         with pytest.raises(scbf.InvalidKey, match=message):
             call(key)
 

@@ -207,14 +207,20 @@ def test_keys_for_each_member_that_are_refused() -> None:
 @pytest.mark.parametrize("number", [-1, 2**20, 2**32 - 1, 2**32, -(2**40), 2**63, 2**64, -(2**70)])
 def test_numbers_that_no_member_can_have(number: int) -> None:
     bank, bits = many_members(2), scbf.BloomBank(100, 0.01)
-    said = number if -(2**63) <= number < 2**63 else r"-?\d{19}"
+    said = number if -(2**63) <= number < 2**63 else "of more than 64 bits"
+    one = bank.copy_member(0)
+    some_bits = scbf.BloomFilter.of(one)
     for call in (bank.copy_member, bank.remove_member, bank.member_metadata, bank.ask_always, bits.copy_member,
-                 bits.ask_always, lambda m: bank.insert(m, [1]), lambda m: bank.remove(m, [1]),
-                 lambda m: bank.set_member_metadata(m, "a")):
+                 bits.remove_member, bits.member_metadata, bits.ask_always, lambda m: bank.insert(m, [1]),
+                 lambda m: bank.remove(m, [1]), lambda m: bank.set_member_metadata(m, "a"),
+                 lambda m: bank.replace_member(m, one), lambda m: bank.merge(m, one), bank.clear,
+                 lambda m: bits.replace_member(m, some_bits), bits.epoch):
         with pytest.raises(scbf.InvalidArgument, match=f"member {said}: must be 0 to 1048575"):
             call(number)
     with pytest.raises(TypeError, match="member: int"):
         bank.copy_member("1")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="member: int"):
+        bank.copy_member(1.0)  # type: ignore[arg-type]
     assert bank.copy_member(np.uint8(1)) == bank.copy_member(1)  # type: ignore[arg-type]
 
 

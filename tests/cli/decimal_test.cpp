@@ -26,8 +26,8 @@ std::optional<std::uint64_t> by_the_library(std::string_view digits) {
   return number;
 }
 
-/// What is read from memory that ends, and begins, with the digits: nothing beside them may be
-/// read.
+/// What is read from memory that begins and ends with the digits: the address sanitizer sees it if
+/// anything beside them is read.
 std::optional<std::uint64_t> parsed(std::string_view digits) {
   const auto exact = std::make_unique<char[]>(digits.size());
   digits.copy(exact.get(), digits.size());
@@ -40,7 +40,7 @@ TEST(ParseDecimal, ReadsNumbersOfEveryLength) {
     for (int i = 0; i < 2000; ++i) {
       std::string digits(length, '0');
       for (char& digit : digits) digit = static_cast<char>('0' + random() % 10);
-      if (length >= 20 && i % 2 == 0) {  // around 2^64, with zeros in front
+      if (length >= 20 && i % 2 == 0) {  // of 64 bits, with zeros in front
         const std::string some = std::to_string(random());
         digits = std::string(length - some.size(), '0') + some;
       }

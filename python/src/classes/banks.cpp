@@ -13,6 +13,7 @@
 
 #include "classes/bank_class.hpp"
 #include "classes/epochs.hpp"
+#include "keys/single_key.hpp"
 #include "module.hpp"
 #include "outside.hpp"
 #include "scbf/delta.hpp"
@@ -112,7 +113,7 @@ std::vector<std::uint32_t> member_numbers(nb::handle members, std::size_t n) {
   if (PyLong_Check(members.ptr())) {
     throw InvalidArgument(
         fmt::format("members {}: must be a column, with the number of a member for each key",
-                    nb::str(members).c_str()));
+                    shown(members.ptr())));
   }
   const std::unique_ptr<KeySource> source = [&] {
     try {

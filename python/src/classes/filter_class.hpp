@@ -132,8 +132,8 @@ Raises:
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def count_present(self, keys: KeyColumn, *, threads: int = 0, path: "
                   "BatchPath = 'automatic', progress: Progress = None) -> int"),
-          "How many keys of a column may be present: less work than adding up its "
-          "answers.")
+          "How many keys of a column may be present: less work than adding up the "
+          "answers of contains().")
       .def(
           "insert",
           [](Self& self, nb::object keys, nb::handle threads, std::string_view path,

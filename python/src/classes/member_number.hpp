@@ -6,7 +6,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
-#include <limits>
+#include <optional>
 
 #include "errors.hpp"
 #include "scbf/bank.hpp"
@@ -18,18 +18,21 @@ namespace scbf::python {
 class MemberNumber {
  public:
   MemberNumber() = default;
-  explicit MemberNumber(long long given) noexcept : given_(given) {}
+  /// None: an integer of more than 64 bits.
+  explicit MemberNumber(std::optional<long long> given) noexcept : given_(given) {}
 
-  /// Throws InvalidArgument if no member can have it.
+  /// Throws InvalidArgument if no member can have it. Needs no lock of the interpreter.
   operator std::uint32_t() const {  // NOLINT: as an argument
-    if (given_ < 0 || given_ >= kMaxBankMembers) {
-      throw InvalidArgument(fmt::format("member {}: must be 0 to {}", given_, kMaxBankMembers - 1));
+    if (!given_ || *given_ < 0 || *given_ >= kMaxBankMembers) {
+      throw InvalidArgument(fmt::format("member {}: must be 0 to {}",
+                                        given_ ? fmt::to_string(*given_) : "of more than 64 bits",
+                                        kMaxBankMembers - 1));
     }
-    return static_cast<std::uint32_t>(given_);
+    return static_cast<std::uint32_t>(*given_);
   }
 
  private:
-  long long given_ = 0;
+  std::optional<long long> given_;
 };
 
 }  // namespace scbf::python
@@ -40,17 +43,16 @@ template <>
 struct type_caster<scbf::python::MemberNumber> {
   NB_TYPE_CASTER(scbf::python::MemberNumber, const_name("int"))
 
-  bool from_python(handle given, std::uint8_t, cleanup_list*) noexcept {
+  /// As with nanobind's own integers, what __index__ raises makes the argument an incompatible one.
+  bool from_python(handle given, std::uint32_t, cleanup_list*) noexcept {
     const object number = steal(PyNumber_Index(given.ptr()));
-    int beyond = 0;  // of 64 bits: no member has such a number either
-    const long long value = number ? PyLong_AsLongLongAndOverflow(number.ptr(), &beyond) : -1;
+    int beyond = 0;  // of 64 bits
+    const long long read = number ? PyLong_AsLongLongAndOverflow(number.ptr(), &beyond) : 0;
     if (PyErr_Occurred()) {
       PyErr_Clear();
       return false;
     }
-    this->value = scbf::python::MemberNumber(beyond > 0   ? std::numeric_limits<long long>::max()
-                                             : beyond < 0 ? std::numeric_limits<long long>::min()
-                                                          : value);
+    value = scbf::python::MemberNumber(beyond == 0 ? std::optional(read) : std::nullopt);
     return true;
   }
 };

@@ -109,7 +109,8 @@ std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
         "filter takes keys of the host, for example of their get()");
   }
   PyObject* const raw = object.ptr();
-  if (PyUnicode_Check(raw) || PyBytes_Check(raw) || PyLong_CheckExact(raw)) {
+  const bool is_integer = PyIndex_Check(raw) && !PyBool_Check(raw) && !PySequence_Check(raw);
+  if (is_integer || PyUnicode_Check(raw) || PyBytes_Check(raw)) {
     throw InvalidKey(
         fmt::format("{} is one key, and this call takes columns: put it into a list", shown(raw)));
   }
