@@ -27,24 +27,23 @@ Ends one_by_one(std::string_view bytes, char end) {
   return ends;
 }
 
-/// What line_ends finds. It leaves alone what lies behind a number for each byte.
-Ends found(std::string_view bytes, char end) {
+/// What search(bytes, out) finds. It leaves alone what lies behind a number for each byte.
+template <class Search>
+Ends found_by(const Search& search, std::string_view bytes) {
   constexpr std::uint32_t kUntouched = 0xDEAD'BEEF;
   Ends out(bytes.size() + 1, kUntouched);
-  const std::size_t count = line_ends(bytes, end, out.data());
+  const std::size_t count = search(bytes, out.data());
   EXPECT_EQ(out.back(), kUntouched);
   out.resize(count);
   return out;
 }
 
-/// The same of find_marks.
+Ends found(std::string_view bytes, char end) {
+  return found_by([&](auto in, auto* out) { return line_ends(in, end, out); }, bytes);
+}
+
 Ends found_marks(std::string_view bytes, const Marks& marks) {
-  constexpr std::uint32_t kUntouched = 0xDEAD'BEEF;
-  Ends out(bytes.size() + 1, kUntouched);
-  const std::size_t count = find_marks(bytes, marks, out.data());
-  EXPECT_EQ(out.back(), kUntouched);
-  out.resize(count);
-  return out;
+  return found_by([&](auto in, auto* out) { return find_marks(in, marks, out); }, bytes);
 }
 
 class LineEnds : public testing::TestWithParam<std::int64_t> {
