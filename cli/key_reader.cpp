@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -46,11 +45,8 @@ constexpr std::size_t kZeroCheck = std::size_t{64} << 10;
 
 /// The column's name as a number, if it is one.
 std::optional<std::uint64_t> column_number(const std::string& column) {
-  std::uint64_t number = 0;
-  const char* const end = column.data() + column.size();
-  const auto [stop, error] = std::from_chars(column.data(), end, number);
-  if (error != std::errc{} || stop != end || number == 0) return {};
-  return number;
+  const std::optional<std::uint64_t> number = parse_decimal(column);
+  return number == 0 ? std::nullopt : number;
 }
 
 /// Bytes of the longest decimal number, with CR and the end of its line.

@@ -29,7 +29,7 @@ HWY_INLINE std::uint64_t read_bits(const std::uint8_t* at) noexcept {
   return bits;
 }
 
-/// One of some bytes.
+/// The bytes that are looked for.
 template <std::size_t kCount>
 struct OneOf {
   std::uint8_t bytes[kCount];

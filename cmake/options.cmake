@@ -7,7 +7,7 @@ if(PROJECT_IS_TOP_LEVEL)  # in another project they would only be noise
     -Wno-sign-conversion -Wno-missing-field-initializers)  # designated initialisers leave defaults out
 endif()
 # g++ collects garbage whenever its heap has grown by a share. Not to do so while the heap is below 512 MiB (here
-# in KiB) saves 5 to 12 % of a large source's compilation, and costs each compiler some hundred MiB.
+# in KiB) makes a large source compile faster, and costs each compiler some hundred MiB.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND scbf_cxx_options --param=ggc-min-heapsize=524288)
 endif()
