@@ -172,7 +172,7 @@ class Matrix {
   void add_calls(const char* layout, std::size_t n) {
     add({.structure = layout, .n = n}, {Operation::first_build, Operation::build});
     add({.structure = layout, .n = n, .calls = Calls::bulk},
-        {Operation::first_build, Operation::build, Operation::insert});
+        {Operation::first_build, Operation::build, Operation::insert, Operation::remove});
     for (const Calls calls : {Calls::small, Calls::key, Calls::view, Calls::ahead}) {
       add({.structure = layout, .n = n, .calls = calls}, kMain);
     }

@@ -123,7 +123,7 @@ def calls(results):
     """The same keys in one batch, in small ones, in bulk, and one a call; first and later builds."""
     kinds = ("split_block", "ranked", "split_block bits")
     columns = {"first_build": "first build", "build": "later builds", **{op: op for op in MAIN}}
-    titles = {"one": "one batch", "small": "batches of 4,096", "bulk": "batches of 4,096, `bulk()`",
+    titles = {"one": "one batch", "small": "batches of 4,096", "bulk": "batches of 4,096, in bulk",
               "key": "one key a call", "view": "one key a call, `ref()`",
               "ahead": "the same, prefetched"}
     rows = []

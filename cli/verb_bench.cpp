@@ -107,7 +107,7 @@ std::string_view described(Calls calls) {
     case Calls::small:
       return "batches of 4,096 keys";
     case Calls::bulk:
-      return "a BulkInserter";
+      return "batches of 4,096 keys, in bulk";
     case Calls::key:
       return "one key a call, one thread";
     case Calls::view:
@@ -184,11 +184,11 @@ std::vector<Calls> calls_for(const BenchOptions& options, const std::string& nam
   return {Calls::one};
 }
 
-/// A BulkInserter only inserts. Builds are measured in batches.
+/// Only changes go in bulk. Builds are measured in batches.
 std::vector<Operation> operations_for(const BenchOptions& options, Calls calls) {
   std::vector<Operation> operations = options.operations;
   std::erase_if(operations, [&](Operation operation) {
-    return calls == Calls::bulk ? !inserts(operation) : is_key_by_key(calls) && is_build(operation);
+    return calls == Calls::bulk ? !changes(operation) : is_key_by_key(calls) && is_build(operation);
   });
   return operations;
 }
@@ -231,9 +231,8 @@ std::vector<FilterCell> cells_for(const BenchOptions& options) {
   }
   if (cells.empty()) {
     throw UsageError(
-        "--operations: --calls bulk has only insert, build and first_build; key, view and ahead "
-        "have "
-        "no builds");
+        "--operations: --calls bulk has only insert, remove, build and first_build; key, view and "
+        "ahead have no builds");
   }
   return cells;
 }
@@ -454,16 +453,16 @@ Run set_up_bench(CommandLine& line) {
                 parse_list(o->backends, "--backends", text,
                            [](const std::string& item) { return item; });
               });
-  line.option(
-      "--calls", "C,...",
-      "How keys are given: one batch, in small batches of 4,096, in bulk through a "
-      "BulkInserter, key by key, through a view, or ahead: a view with prefetching. Some of "
-      "one,small,bulk,key,view,ahead; default all for auto, one for other backends",
-      [o](const std::string& text) {
-        parse_list(o->calls, "--calls", text, [](const std::string& item) {
-          return from_string("--calls", bench::kCalls, item);
-        });
-      });
+  line.option("--calls", "C,...",
+              "How keys are given: one batch, in small batches of 4,096, in bulk through a "
+              "BulkInserter or BulkRemover, key by key, through a view, or ahead: a view with "
+              "prefetching. Some of "
+              "one,small,bulk,key,view,ahead; default all for auto, one for other backends",
+              [o](const std::string& text) {
+                parse_list(o->calls, "--calls", text, [](const std::string& item) {
+                  return from_string("--calls", bench::kCalls, item);
+                });
+              });
   line.option("--operations", "O,...",
               "Some of first_build,build,insert,hit,miss,mix,count,remove; default all",
               [o](const std::string& text) {
@@ -497,7 +496,7 @@ with exit code 4.
 Examples:
   scbf bench
   scbf bench --threads 1 --sizes 1e8 --backends auto --layouts split_block
-  scbf bench --calls small,bulk --operations insert
+  scbf bench --calls small,bulk --operations insert,remove
   scbf bench --operations insert,remove --path partitioned --json)");
   return [options] { return run_bench(*options); };
 }

@@ -17,7 +17,6 @@
 #include "errors.hpp"
 #include "filter_file.hpp"
 #include "filter_notes.hpp"
-#include "key_window.hpp"
 #include "list_keys.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -297,16 +296,9 @@ struct RemoveOptions : ChangeOptions {
 
 /// Removes all keys from the filter in memory.
 RemoveReport remove_all(ChangeSession<Filter>& session) {
-  RemoveReport sum;
-  KeyWindow window(window_keys(session.filter, kRemovedPerLine, session.options.run),
-                   session.filter.seed(), [&](const KeyBatch& keys) {
-                     sum +=
-                         session.filter.remove(keys, {}, session.options.run.batch_beside_keys());
-                   });
-  session.options.run.go_through(
-      session.reader, "removing", [&](const KeyBlock& block) { window.add(block); },
-      [&] { window.finish(); });
-  return sum;
+  BulkRemover bulk = session.filter.bulk_remove(session.options.run.batch());
+  session.go_through("removing", [&](const KeyBlock& block) { bulk.remove(block.batch()); });
+  return bulk.finish();
 }
 
 /// Removes all keys from the filter in memory, and writes the absent ones to `list`.

@@ -15,29 +15,41 @@ namespace scbf {
 
 namespace {
 
-class PartitionedBulk final : public BulkInsertion {
+/// The partitions of a change, and the keys of many batches on their way to them.
+class BulkPass {
  public:
-  PartitionedBulk(const FilterArrays& filter, const BatchOptions& options)
-      : filter_(filter), options_(options), choice_(choose_bulk(filter.view.geometry, options)) {
+  BulkPass(Operation operation, const FilterArrays& filter, const BatchOptions& options)
+      : filter_(filter),
+        options_(options),
+        operation_(operation),
+        choice_(choose_bulk(operation, filter.view.geometry, options)) {
     while (choice_.way != Way::direct && !has_scratch()) halve_scratch();
     if (pass_) begin();
   }
+  BulkPass(const BulkPass&) = delete;  // the pass refers to filter and options
+  BulkPass& operator=(const BulkPass&) = delete;
 
-  void take(const KeyBatch& keys) noexcept override {
-    if (!pass_) {
-      filled_ += add_keys(filter_, keys, choice_, options_);
-      return;
-    }
+  const FilterArrays& filter() const noexcept { return filter_; }
+  const BatchOptions& options() const noexcept { return options_; }
+  /// Direct, unless there are partitions.
+  Choice& choice() noexcept { return choice_; }
+  bool has_partitions() const noexcept { return pass_.has_value(); }
+
+  /// Scatters the keys of a batch. Whenever the partitions are full, calls drain(pass).
+  template <class Drain>
+  void take(const KeyBatch& keys, Drain drain) noexcept {
     for (std::size_t first = 0; first < keys.size();) {
       const std::size_t taken = take_some(keys, first);
       first += taken;
-      if (taken == 0) drain();
+      if (taken == 0) empty(drain);
     }
   }
-
-  NonzeroChange finish() noexcept override {
-    if (pass_) drain();
-    return std::exchange(filled_, 0);
+  /// Calls drain(pass) unless the partitions are empty.
+  template <class Drain>
+  void empty(Drain drain) noexcept {
+    if (std::ranges::all_of(pass_->shards(), [](const Shard& s) { return s.kept == 0; })) return;
+    drain(*pass_);
+    begin();
   }
 
  private:
@@ -54,7 +66,7 @@ class PartitionedBulk final : public BulkInsertion {
     const auto planned = [&] { return choice_.plan.shard_bytes * choice_.threads; };
     const std::size_t before = planned();
     options_.scratch_bytes = std::max(before / 2, kMinScratchBytes);
-    choice_ = choose_bulk(filter_.view.geometry, options_);
+    choice_ = choose_bulk(operation_, filter_.view.geometry, options_);
     if (planned() >= before) choice_.way = Way::direct;
   }
 
@@ -62,20 +74,17 @@ class PartitionedBulk final : public BulkInsertion {
     for (Shard& shard : pass_->shards()) pass_->begin(shard);
   }
 
-  void drain() noexcept {
-    if (std::ranges::all_of(pass_->shards(), [](const Shard& s) { return s.kept == 0; })) return;
-    filled_ += add_taken_in(filter_, *pass_);
-    begin();
-  }
-
-  /// Takes keys from `first` on, as many as the shards have room for. Threads share them if there
-  /// are enough; otherwise they go to the first shard with room, whose partitions are in cache.
-  /// Returns how many there were.
+  /// Takes keys from `first` on, as many as the shards have room for. Returns how many there were.
+  ///
+  /// Keys that are inserted may come in any order. If there are enough, threads share them;
+  /// otherwise they go to the first shard with room, whose partitions are in cache. A removal needs
+  /// its order: earlier shards, which are drained first, hold earlier keys.
   std::size_t take_some(const KeyBatch& keys, std::size_t first) noexcept {
     Shards& shards = pass_->shards();
     const std::size_t left = keys.size() - first;
-    const bool shared = left >= shards.size() * kBulkTaskKeys;
-    const std::size_t most_each = shared ? (left + shards.size() - 1) / shards.size() : left;
+    const bool are_many = left >= shards.size() * kBulkTaskKeys;
+    const std::size_t most_each =
+        are_many && !is_removal(operation_) ? (left + shards.size() - 1) / shards.size() : left;
     std::size_t taken = 0;
     for (Shard& shard : shards) {
       const std::size_t room = pass_->plan().keys_per_shard - shard.kept;
@@ -84,7 +93,7 @@ class PartitionedBulk final : public BulkInsertion {
       taken += shard.count;
     }
     const auto take_in = [&](Shard& shard) { pass_->take_in(shard, keys); };
-    if (shared) {
+    if (are_many) {
       pass_->for_each_shard(take_in);
     } else {
       std::ranges::for_each(shards, take_in);
@@ -94,16 +103,71 @@ class PartitionedBulk final : public BulkInsertion {
 
   FilterArrays filter_;
   BatchOptions options_;
+  Operation operation_;
   Choice choice_;
   std::optional<ChangePass> pass_;  // refers to the filter and the options above
+};
+
+class PartitionedInsertion final : public BulkInsertion {
+  auto drain() noexcept {
+    return [this](ChangePass& pass) { filled_ += add_taken_in(pass_.filter(), pass); };
+  }
+
+ public:
+  PartitionedInsertion(const FilterArrays& filter, const BatchOptions& options)
+      : pass_(Operation::insert, filter, options) {}
+
+  void take(const KeyBatch& keys) noexcept override {
+    if (pass_.has_partitions()) {
+      pass_.take(keys, drain());
+    } else {
+      filled_ += add_keys(pass_.filter(), keys, pass_.choice(), pass_.options());
+    }
+  }
+  NonzeroChange finish() noexcept override {
+    if (pass_.has_partitions()) pass_.empty(drain());
+    return std::exchange(filled_, 0);
+  }
+
+ private:
+  BulkPass pass_;
   std::uint64_t filled_ = 0;
+};
+
+class PartitionedRemoval final : public BulkRemoval {
+  auto drain() noexcept {
+    return [this](ChangePass& pass) { removed_ += remove_taken_in(pass_.filter(), pass); };
+  }
+
+ public:
+  PartitionedRemoval(const FilterArrays& filter, const BatchOptions& options)
+      : pass_(Operation::remove_without_verdicts, filter, options) {}
+
+  bool has_partitions() const noexcept { return pass_.has_partitions(); }
+  void take(const KeyBatch& keys) noexcept override { pass_.take(keys, drain()); }
+  RemovalChange finish() noexcept override {
+    pass_.empty(drain());
+    const ChangedKeys removed = std::exchange(removed_, {});
+    return {removed.keys, removed.turned};
+  }
+
+ private:
+  BulkPass pass_;
+  ChangedKeys removed_;
 };
 
 }  // namespace
 
 std::unique_ptr<BulkInsertion> begin_bulk_insertion(const FilterArrays& filter,
                                                     const BatchOptions& options) {
-  return std::make_unique<PartitionedBulk>(filter, options);
+  return std::make_unique<PartitionedInsertion>(filter, options);
+}
+
+std::unique_ptr<BulkRemoval> begin_bulk_removal(const FilterArrays& filter,
+                                                const BatchOptions& options) {
+  auto removal = std::make_unique<PartitionedRemoval>(filter, options);
+  if (!removal->has_partitions()) return nullptr;
+  return removal;
 }
 
 }  // namespace scbf

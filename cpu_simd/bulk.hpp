@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An insertion in many batches, each perhaps far too small for a pass over the filter. Keys are
-// scattered to partitions as they come, and the partitions are drained when the scratch memory is
-// full.
+// Insertions and removals in many batches, each perhaps far too small for a pass over the filter.
+// Keys are scattered to partitions as they come, and the partitions are drained when the scratch
+// memory is full.
 #pragma once
 
 #include <memory>
@@ -15,5 +15,9 @@ namespace scbf {
 /// direct way.
 std::unique_ptr<BulkInsertion> begin_bulk_insertion(const FilterArrays& filter,
                                                     const BatchOptions& options);
+/// Backend::begin_bulk_removal, for a filter of one array. Null if partitions do not pay, or there
+/// is no memory for them.
+std::unique_ptr<BulkRemoval> begin_bulk_removal(const FilterArrays& filter,
+                                                const BatchOptions& options);
 
 }  // namespace scbf

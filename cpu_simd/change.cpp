@@ -155,20 +155,6 @@ ChangedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMe
   return removed;
 }
 
-/// Takes a window's keys away from a filter of one array. Returns what was changed, but not where.
-ChangedKeys take_without_verdicts(const FilterArrays& filter, ChangePass& pass,
-                                  const KeyBatch& keys) {
-  const Array array = filter.array(0);
-  pass.scatter_all(keys);
-  return pass.drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
-                                          const Fetch& fetch, std::uint8_t*) {
-    std::array<std::uint8_t, kSegmentEntries> answers;
-    const std::uint64_t turned = filter.array_kernels.take_present(
-        filter.view.geometry, filter.words(array), {positions, n, n, 1, 0}, fetch, answers.data());
-    return ChangedKeys{count_hits({answers.data(), n}), turned};
-  });
-}
-
 ChangedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys,
                              const HostMemory& conflicts, std::uint8_t* verdicts) {
   ChangedKeys removed;
@@ -240,10 +226,25 @@ ChangedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uin
   if (!make_pass(choice, make)) return take_directly(filter, keys, verdicts);
   ChangedKeys removed;
   pass->for_each_window(keys, [&] {
-    removed += verdicts == nullptr ? take_without_verdicts(filter, *pass, keys)
-                                   : take_by_position(filter, *pass, keys, conflicts, verdicts);
+    if (verdicts != nullptr) {
+      removed += take_by_position(filter, *pass, keys, conflicts, verdicts);
+      return;
+    }
+    pass->scatter_all(keys);
+    removed += remove_taken_in(filter, *pass);
   });
   return removed;
+}
+
+ChangedKeys remove_taken_in(const FilterArrays& filter, ChangePass& pass) noexcept {
+  const Array array = filter.array(0);
+  return pass.drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
+                                          const Fetch& fetch, std::uint8_t*) {
+    std::array<std::uint8_t, kSegmentEntries> answers;
+    const std::uint64_t turned = filter.array_kernels.take_present(
+        filter.view.geometry, filter.words(array), {positions, n, n, 1, 0}, fetch, answers.data());
+    return ChangedKeys{count_hits({answers.data(), n}), turned};
+  });
 }
 
 }  // namespace scbf

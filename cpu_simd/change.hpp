@@ -40,4 +40,8 @@ ChangedKeys add_new_keys(const FilterArrays& filter, const KeyBatch& keys, std::
 ChangedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
                       Choice& choice, const BatchOptions& options) noexcept;
 
+/// Removes the keys that the pass has taken in, as if one after another, from a filter of one
+/// array.
+ChangedKeys remove_taken_in(const FilterArrays& filter, ChangePass& pass) noexcept;
+
 }  // namespace scbf

@@ -121,9 +121,12 @@ Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
   return choice;
 }
 
-Choice choose_bulk(const Geometry& geometry, const BatchOptions& options) noexcept {
+Choice choose_bulk(Operation operation, const Geometry& geometry,
+                   const BatchOptions& options) noexcept {
   constexpr std::size_t no_end = std::size_t{1} << 40;
-  return choose(Operation::insert, geometry, no_end, options);
+  BatchOptions how = options;
+  how.scratch_bytes = scratch_for(Operation::insert, geometry, options);
+  return choose(operation, geometry, no_end, how);
 }
 
 Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t keys,

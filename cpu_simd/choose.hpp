@@ -63,7 +63,9 @@ Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t key
 /// times (path_times.hpp) decide, or sizes while there are no times.
 Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
               const BatchOptions& options) noexcept;
-/// Chooses for an insertion whose batches together are as large as the scratch memory allows.
-Choice choose_bulk(const Geometry& geometry, const BatchOptions& options) noexcept;
+/// Chooses for a change whose batches together are as large as the scratch memory allows. It gets
+/// as much of that as an insertion.
+Choice choose_bulk(Operation operation, const Geometry& geometry,
+                   const BatchOptions& options) noexcept;
 
 }  // namespace scbf

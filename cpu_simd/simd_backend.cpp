@@ -156,6 +156,12 @@ class SimdBackend final : public Backend {
     return RemovalChange{removed.keys, removed.turned};
   }
 
+  std::unique_ptr<BulkRemoval> begin_bulk_removal(CounterView view,
+                                                  const BatchOptions& options) const override {
+    if (view.geometry.cache_lines_per_key() > 1) return nullptr;
+    return scbf::begin_bulk_removal(FilterArrays(kernels_, view), options);
+  }
+
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
     const auto parts = [&](auto work) { for_each_part(into.geometry, options, work); };
     merge_filters(into, from, parts, &kernels_.ranked_lists);

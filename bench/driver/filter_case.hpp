@@ -46,7 +46,7 @@ constexpr bool changes(Operation operation) noexcept {
 enum class Calls : std::uint8_t {
   one,    ///< one batch
   small,  ///< batches of kSmallBatch keys
-  bulk,   ///< the same, but insertions through a BulkInserter
+  bulk,   ///< the same, but changes through a BulkInserter or BulkRemover
   key,    ///< one key a call, through the functions of the filter
   view,   ///< one key a call, through a view
   ahead,  ///< the same, and keys are prefetched

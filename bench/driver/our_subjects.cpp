@@ -134,6 +134,17 @@ class InBulk final : public InSmallBatches<AnyFilter> {
     this->for_each_batch(keys, [&](KeySpan some, std::size_t) { bulk.insert(this->batch(some)); });
     bulk.finish();
   }
+  /// Says how many keys were removed, but not which.
+  std::uint64_t remove(KeySpan keys, std::uint8_t* out) override {
+    if constexpr (InBulk::kCounts) {
+      BulkRemover bulk = this->filter_.bulk_remove(this->options_);
+      this->for_each_batch(keys,
+                           [&](KeySpan some, std::size_t) { bulk.remove(this->batch(some)); });
+      return bulk.finish().removed;
+    } else {
+      return InSmallBatches<AnyFilter>::remove(keys, out);
+    }
+  }
 };
 
 /// One key a call: of the filter, of a view of it, or of a view that prefetches. Keys are numbers.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bulk(): many small columns as one insertion, and what holds before it is finished."""
+"""Many small columns as one: bulk(), and what holds before it is finished; remove()."""
 
 import gc
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scbf
 from support import Thread, check_process
@@ -449,3 +450,37 @@ def test_nothing_is_kept(keys: Any, before: int, times: int, most: int) -> None:
     held = rss()
     insert(times)
     assert rss() - held < most
+
+
+# ---- removal ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["split_block", "split", "ranked"])
+def test_removal_of_many_small_columns_is_that_of_one(layout: Any) -> None:
+    gone = np.concatenate([KEYS[:250_000], KEYS[:1000], KEYS[:50_000] + 1])
+    want = at_once(scbf.Filter, capacity=len(KEYS), fpr=0.01, layout=layout)
+    some = want.copy()
+    of_one = want.remove(gone)
+    told: list[int] = []
+    columns = pa.chunked_array([*batches(gone, 5000), pa.nulls(3, pa.int64())])
+    report = some.remove(columns, progress=lambda done, _: told.append(done))
+    assert some == want and some.keys_removed == want.keys_removed
+    assert (report.removed, report.absent, report.nulls) == (of_one.removed, of_one.absent, 3)
+    assert report.absent > 50_000 - 2000 and told[-1] == len(columns)
+
+
+def test_interrupted_removal_leaves_no_key_without_its_turn() -> None:
+    some = at_once(scbf.Filter)
+    done = 0
+
+    def stop(so_far: int, _: int | None) -> None:
+        nonlocal done
+        done = so_far
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        some.remove(pa.chunked_array(batches()), path="partitioned", progress=stop)
+    assert 0 < done <= some.keys_removed < len(KEYS)
+    want = at_once(scbf.Filter)
+    want.remove(KEYS[: some.keys_removed])
+    assert some == want

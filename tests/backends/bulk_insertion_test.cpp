@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/far_backend.hpp"
+#include "support/in_batches.hpp"
 #include "support/keys.hpp"
 #include "support/moving.hpp"
 #include "support/setups.hpp"
@@ -33,17 +34,6 @@ using Keys = std::vector<std::uint64_t>;
 ::testing::AssertionResult same_filter(const Filter& got, const Filter& want) {
   const auto same = same_stages(got, want);
   return same ? knows_its_fill(got) : same;
-}
-
-/// Calls use(batch) for batches of these sizes, in turn, until all keys are used.
-template <class Use>
-void in_batches(const KeyBatch& keys, const std::vector<std::size_t>& sizes, Use use) {
-  std::size_t turn = 0;
-  for (std::size_t first = 0; first < keys.size();) {
-    const std::size_t n = std::min(sizes[turn++ % sizes.size()], keys.size() - first);
-    use(keys.slice(first, n));
-    first += n;
-  }
 }
 
 class Bulk : public ::testing::TestWithParam<Case> {};

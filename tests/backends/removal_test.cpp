@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "support/in_batches.hpp"
 #include "support/keys.hpp"
 #include "support/scale.hpp"
 #include "support/setups.hpp"
@@ -46,7 +47,7 @@ class Removal : public ::testing::TestWithParam<Case> {
     ASSERT_TRUE(same_words(words_of(filter_), model_.words())) << "after insert";
   }
   void compare_remove(const std::vector<std::uint64_t>& keys) {
-    scbf::Filter without_verdicts = filter_;
+    scbf::Filter without_verdicts = filter_, in_bulk = filter_;
     const Answers want = remove(model_, keys);
     ASSERT_TRUE(same_answers(remove(filter_, keys, options_), want));
     ASSERT_TRUE(same_words(words_of(filter_), model_.words())) << "after remove";
@@ -55,6 +56,11 @@ class Removal : public ::testing::TestWithParam<Case> {
     ASSERT_EQ(without_verdicts.remove(keys, {}, options_).removed, removed);
     ASSERT_TRUE(same_words(words_of(without_verdicts), model_.words())) << "without verdicts";
     ASSERT_TRUE(knows_its_fill(without_verdicts)) << "without verdicts";
+    scbf::BulkRemover bulk = in_bulk.bulk_remove(options_);
+    in_batches(keys, {1, 300, 0, 41, 2000}, [&](const scbf::KeyBatch& some) { bulk.remove(some); });
+    ASSERT_EQ(bulk.finish().removed, removed);
+    ASSERT_TRUE(same_words(words_of(in_bulk), model_.words())) << "in bulk";
+    ASSERT_TRUE(knows_its_fill(in_bulk)) << "in bulk";
     removed_ += removed;
     absent_ += static_cast<std::size_t>(std::count(want.begin(), want.end(), 0));
   }

@@ -118,7 +118,7 @@ class Bench(CommandTest):
         self.assertEqual(len(set(cells)), len(cells))
         # Of each filter: the scalar backend in one batch, the best one in six forms.
         operations = {"first_build", "build", "insert", "hit", "miss", "mix", "count", "remove"}
-        changes = {"first_build", "build", "insert"}
+        changes = {"first_build", "build", "insert", "remove"}
         lookups_and_changes = operations - {"first_build", "build"}
         forms = {"one": operations, "small": operations, "bulk": changes,
                  "key": lookups_and_changes, "view": lookups_and_changes,
@@ -168,6 +168,6 @@ class Bench(CommandTest):
         text = self.scbf(*self.QUICK, "--backends", "auto").decode()
         for word in ("ns per key", "1st build", "measured", "predicted", "bits per key",
                      "split_block", "verified", "insert", "remove", "miss", "batches of 4,096 keys",
-                     "BulkInserter", "one key a call", "through a view", "a random line in cache"):
+                     "4,096 keys, in bulk", "one key a call", "through a view", "a random line in cache"):
             self.assertIn(word, text)
 

@@ -302,6 +302,50 @@ TEST(FaultsOfMemory, BulkInsertionKeepsWhatItAccepted) {
   EXPECT_GT(all, 100u);
 }
 
+TEST(FaultsOfMemory, BulkRemovalGivesEveryAcceptedKeyItsTurn) {
+  std::uint64_t stopped = 0, all = 0;
+  for_each_setup([&](const Filter& empty, const KeyBatch& keys, const BatchOptions& options) {
+    Filter before = empty;
+    before.insert(keys.slice(0, keys.size() / 2), {.threads = 1});
+    for (const bool ends : {false, true}) {
+      for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / kRarer) {
+        SCOPED_TRACE("allocation " + std::to_string(nth) + (ends ? " and those after it" : ""));
+        Filter filter = before;
+        std::uint64_t accepted = 0;
+        scbf::RemoveReport report;
+        {
+          scbf::BulkRemover bulk = filter.bulk_remove(options);
+          const ShortMemory short_memory(nth, ends);
+          try {
+            while (accepted < keys.size()) {
+              const std::size_t n = std::min<std::size_t>(400, keys.size() - accepted);
+              bulk.remove(keys.slice(accepted, n));
+              accepted += n;
+            }
+          } catch (const scbf::RemovalStopped& is_stopped) {
+            accepted += is_stopped.processed();
+          } catch (const std::bad_alloc&) {
+          }
+          report = bulk.finish();
+        }
+        refused = ShortMemory::refused();
+        stopped += accepted < keys.size();
+        all += accepted == keys.size() && refused > 0;
+        Filter so_far = before;
+        scbf::RemoveReport wanted;
+        if (accepted > 0) wanted = so_far.remove(keys.slice(0, accepted), {}, {.threads = 1});
+        ASSERT_EQ(report.removed, wanted.removed);
+        ASSERT_EQ(report.absent, wanted.absent);
+        ASSERT_EQ(report.nulls, wanted.nulls);
+        ASSERT_TRUE(same_filter(filter, so_far)) << accepted << " keys are said to be accepted";
+        ASSERT_LT(nth, 100'000u);
+      }
+    }
+  });
+  EXPECT_GT(stopped, 10u);
+  EXPECT_GT(all, 50u);
+}
+
 TEST(FaultsOfMemory, BulkInsertionOfManyThreadsGoesDirectly) {
   // The least plan for this many threads is larger than the least scratch memory.
   const Nests many([] {}, 300);

@@ -124,7 +124,8 @@ class Run {
         .threads = 1u + (mode >> 6 & 1u),
         .path = static_cast<scbf::Path>(mode % 3),
         .scratch_bytes = mode & 0x80 ? std::size_t{1} << (mode / 4 % 24) : 0};
-    apply(operation % 16 == 15 ? 8 : operation % 8, keys, options);
+    const unsigned which = operation % 16;
+    apply(which == 15 ? 8 : which == 10 ? 9 : which % 8, keys, options);
   }
 
  private:
@@ -171,6 +172,13 @@ class Run {
         case 2:
           filter.remove(keys, answers, options);
           break;
+        case 9: {  // as one removal, however it is cut
+          scbf::BulkRemover bulk = filter.bulk_remove(options);
+          const std::size_t cut = keys.size() / (1 + i);
+          bulk.remove(keys.slice(0, cut));
+          bulk.remove(keys.slice(cut, keys.size() - cut));
+          break;
+        }
         case 3:
           filter.contains(keys, answers, options);
           break;

@@ -132,6 +132,22 @@ class BulkInsertion {
   virtual NonzeroChange finish() noexcept = 0;
 };
 
+/// One removal from one filter in many batches; see Backend::begin_bulk_removal. Throws nothing.
+class BulkRemoval {
+ public:
+  virtual ~BulkRemoval() = default;
+  BulkRemoval() = default;
+  BulkRemoval(const BulkRemoval&) = delete;
+  BulkRemoval& operator=(const BulkRemoval&) = delete;
+
+  /// Takes the valid keys of a batch, which need not outlive the call. Any of the keys taken so far
+  /// may be gone from the counters already.
+  virtual void take(const KeyBatch&) noexcept = 0;
+  /// Removes what has not had its turn yet. Returns what was changed since the last call. May be
+  /// called again, and more keys may be taken afterwards.
+  virtual RemovalChange finish() noexcept = 0;
+};
+
 /// Backend::memory() of all backends that work in the memory of the process.
 inline constexpr std::string_view kHostMemory = "host";
 
@@ -227,6 +243,10 @@ class Backend {
   /// later leaves it to `remove`.
   virtual std::optional<RemovalChange> remove_without_verdicts(CounterView, const KeyBatch&,
                                                                const BatchOptions&) const;
+  /// Begins a removal in many batches, which ends with the same counters as one removal of all.
+  /// Null, as by default, if that costs no less than removing windows of keys. Never called for
+  /// counters of `ranked`. Otherwise as begin_bulk.
+  virtual std::unique_ptr<BulkRemoval> begin_bulk_removal(CounterView, const BatchOptions&) const;
 
   /// into += from, saturating; for bits, into |= from.
   virtual void merge(CounterView into, ConstCounterView from, const BatchOptions&) const = 0;

@@ -20,6 +20,8 @@
 
 namespace scbf {
 
+class BulkRemover;
+
 /// A split counting Bloom filter. Space freed by removal is used again: keys go to the oldest stage
 /// that is not full.
 ///
@@ -67,6 +69,9 @@ class Filter : public FilterBase {
   /// byte and a bit per key of the batch; with several, ten bytes.
   RemoveReport remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts = {},
                       const BatchOptions& options = {});
+
+  /// One removal in many batches; see BulkRemover.
+  BulkRemover bulk_remove(const BatchOptions& options = {});
 
   /// out[i] = the smallest of the k counters of keys[i], summed over the stages, at most 15: an
   /// upper bound on how often the key is in the filter. 15 means 15 or more or, in layout `ranked`,
@@ -149,6 +154,47 @@ class Filter : public FilterBase {
  private:
   friend struct FilterAccess;
   explicit Filter(std::unique_ptr<FilterState> state) noexcept;
+};
+
+/// One removal in many batches, each of any size: the fast way to take keys that come in small
+/// batches out of a filter that outgrows the cache.
+///
+///   scbf::BulkRemover bulk = filter.bulk_remove();
+///   while (read(batch)) bulk.remove(batch);
+///   const scbf::RemoveReport report = bulk.finish();
+///
+/// The result is that of one remove of all keys at once, byte for byte. Keys are partitioned as
+/// they come, and taken away when BatchOptions::scratch_bytes are full; where that does not pay, in
+/// windows of their hashes. On a device they are removed batch by batch.
+///
+/// From the first remove to finish(), any of the keys given so far may be gone already, only this
+/// remover may use the filter, and its memory is in use. Every key that remove has accepted has had
+/// its turn after finish(), and after the destructor too, whatever was thrown. What must outlive
+/// it, and what may be done to the filter, is as for BulkInserter. Movable (errors.hpp: "Moving").
+class BulkRemover {
+ public:
+  /// As Filter::bulk_remove. Throws ReadOnly; InvalidArgument if options.most_absent is set: a
+  /// limit needs all keys at once; or std::bad_alloc before anything is changed.
+  explicit BulkRemover(Filter& filter, const BatchOptions& options = {});
+  BulkRemover(BulkRemover&&) noexcept;
+  BulkRemover& operator=(BulkRemover&&) noexcept;
+  ~BulkRemover();
+
+  /// Accepts a batch, which need not outlive the call. What became of its keys is known at
+  /// finish(). Throws std::bad_alloc before it accepts any of them; or, on a device and where there
+  /// is no memory for a window, as Filter::remove: RemovalStopped says how many keys of this batch
+  /// have had their turn. Cost: one to three nanoseconds per key, and now and then a pass over the
+  /// filter. Temporary memory: of a filter of one stage, in `split_block` with one cache line per
+  /// key, options.scratch_bytes, by default a quarter to a half of its size; of others, a sixth of
+  /// their size for the window beside that of Filter::remove.
+  void remove(const KeyBatch& keys);
+  /// Removes what has not had its turn yet. The filter can then be used and changed, and more may
+  /// be removed later. Returns what became of all keys so far.
+  RemoveReport finish();
+
+ private:
+  struct State;
+  detail::Owned<State> state_;
 };
 
 }  // namespace scbf

@@ -75,15 +75,6 @@ unsigned count_in_stages(const std::vector<Stage>& stages, std::uint64_t hash) {
   return std::min(sum, kCounterMax);
 }
 
-Removal remove_from_stages(std::vector<Stage>& stages, std::uint64_t hash) {
-  fetch_keys(NewestFirst{stages}, {&hash, 1});
-  const std::uint32_t claimer =
-      claimer_among(stages.size(), [&](std::size_t s) { return stages[s].holds_one(hash); });
-  if (claimer == kSeveralClaim) return Removal::ambiguous;
-  if (claimer == kNoClaimer) return Removal::absent;
-  return stages[claimer].remove_one(hash);
-}
-
 template <class Key>
 unsigned count_one(const FilterState& state, const Filter& filter, const Key& key) {
   if (!state.on_host()) [[unlikely]] {
@@ -107,12 +98,7 @@ Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
       return static_cast<Removal>(verdict);
     });
   }
-  state.begin_change();
-  const std::uint64_t hash = state.hash_of(key);
-  if (state.stages.size() == 1) {
-    return state.stages[0].remove_one(hash);
-  }
-  return remove_from_stages(state.stages, hash);
+  return state.remove_hash(state.hash_of(key));
 }
 
 }  // namespace

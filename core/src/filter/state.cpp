@@ -12,6 +12,7 @@
 #include "kit/exact_fpr.hpp"
 #include "kit/executor.hpp"
 #include "kit/few_keys.hpp"
+#include "kit/removal.hpp"
 
 namespace scbf {
 
@@ -85,6 +86,15 @@ bool FilterState::any_stage_holds(std::uint64_t hash) const {
   fetch_keys(NewestFirst{stages}, {&hash, 1});
   return std::any_of(stages.rbegin(), stages.rend(),
                      [&](const Stage& stage) { return stage.holds_one(hash); });
+}
+
+Removal FilterState::remove_from_claimer(std::uint64_t hash) noexcept {
+  fetch_keys(NewestFirst{stages}, {&hash, 1});
+  const std::uint32_t claimer =
+      claimer_among(stages.size(), [&](std::size_t s) { return stages[s].holds_one(hash); });
+  if (claimer == kSeveralClaim) return Removal::ambiguous;
+  if (claimer == kNoClaimer) return Removal::absent;
+  return stages[claimer].remove_one(hash);
 }
 
 const Stage& FilterState::stage_to_view() const {

@@ -120,6 +120,11 @@ struct FilterState {
     if (stages.size() == 1) return stages[0].holds_one(hash);
     return any_stage_holds(hash);
   }
+  Removal remove_hash(std::uint64_t hash) {  // from counters
+    begin_change();
+    if (stages.size() == 1) return stages[0].remove_one(hash);
+    return remove_from_claimer(hash);
+  }
 
   // The only stage of a filter on the host, for a view. Both throw as Filter::ref does.
   const Stage& stage_to_view() const;
@@ -155,6 +160,7 @@ struct FilterState {
   [[noreturn]] static void throw_read_only();
   void insert_growing(std::uint64_t hash);
   bool any_stage_holds(std::uint64_t hash) const;
+  Removal remove_from_claimer(std::uint64_t hash) noexcept;
   Statistics together(std::vector<StageStatistics> of_stages) const;
 };
 

@@ -94,6 +94,10 @@ std::uint64_t Backend::count_present(std::span<const ConstCounterView> filters,
   return present;
 }
 
+std::unique_ptr<BulkRemoval> Backend::begin_bulk_removal(CounterView, const BatchOptions&) const {
+  return nullptr;
+}
+
 std::optional<RemovalChange> Backend::remove_without_verdicts(CounterView, const KeyBatch&,
                                                               const BatchOptions&) const {
   return std::nullopt;

@@ -31,6 +31,31 @@ RemoveReport remove_together(HeldFilter& self, const Parts& parts, const Verdict
                            verdicts.part(0, parts.size), options);
 }
 
+/// A removal of which only sums are told: many small columns go as one batch. An exception leaves
+/// none of the keys done so far without its turn.
+RemoveReport remove_in_bulk(HeldFilter& self, const Parts& parts, const CallOptions& options) {
+  Run run(options.progress, parts.size, self.value.seed());
+  BulkRemover bulk = self.value.bulk_remove(options.batch);
+  const auto finish = [&] {
+    Outside others_may_run;
+    return bulk.finish();
+  };
+  RemoveReport not_known_yet;
+  try {
+    change_in_pieces<RemovalStopped>(parts, run, not_known_yet,
+                                     [&](const KeyBatch& batch, std::size_t) {
+                                       bulk.remove(batch);
+                                       return RemoveReport{};
+                                     });
+  } catch (const RemovalStopped& stopped) {
+    throw RemovalStopped(stopped, stopped.processed(), finish());
+  } catch (...) {
+    finish();
+    throw;
+  }
+  return finish();
+}
+
 nb::object remove(HeldFilter& self, nb::object keys, nb::object out,
                   std::optional<std::uint64_t> most_absent, CallOptions options) {
   SingleKey key;
@@ -48,6 +73,8 @@ nb::object remove(HeldFilter& self, nb::object keys, nb::object out,
     return nb::cast(verdict);
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
+  constexpr std::size_t kFew = std::size_t{1} << 18;
+  const bool in_bulk = out.is_none() && parts.columns.size() > 1 && parts.size > kFew;
   const Verdicts verdicts(std::move(out), parts);
   RemoveReport sum;
   const auto warn_if_none_found = [&](const RemoveReport& report) {
@@ -60,6 +87,10 @@ nb::object remove(HeldFilter& self, nb::object keys, nb::object out,
     if (most_absent) {
       options.batch.most_absent = *most_absent;
       sum = remove_together(self, parts, verdicts, options.batch);
+      return;
+    }
+    if (in_bulk) {
+      sum = remove_in_bulk(self, parts, options);
       return;
     }
     Run run(options.progress, parts.size, self.value.seed());

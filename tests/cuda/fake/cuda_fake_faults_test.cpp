@@ -304,9 +304,13 @@ TEST(OutOfMemory, InARemovalFromSeveralStagesLeavesThemAsTheyWereOrSaysHowManyKe
   const auto want_report = all_done.remove(asked(), want);
   const Filter full = filled_stages("cuda:windows");
   int untouched = 0, in_part = 0;
-  for (const std::uint64_t times : {1u, 2u}) {
+  struct Attempt {
+    std::uint64_t times;
+    bool in_bulk;
+  };
+  for (const auto [times, in_bulk] : {Attempt{1, false}, Attempt{2, false}, Attempt{1, true}}) {
     for (std::uint64_t nth = 1;; ++nth) {
-      SCOPED_TRACE("call " + std::to_string(nth));
+      SCOPED_TRACE("call " + std::to_string(nth) + (in_bulk ? ", in bulk" : ""));
       ASSERT_LT(nth, 300u);
       Filter filter = full;
       scbf::cuda::release_device_scratch();
@@ -314,15 +318,23 @@ TEST(OutOfMemory, InARemovalFromSeveralStagesLeavesThemAsTheyWereOrSaysHowManyKe
       std::string text;
       std::size_t done = 0;
       Answers verdicts(asked().size(), 0xCC);
+      scbf::BulkRemover bulk = filter.bulk_remove();
       try {
-        const auto report = filter.remove(asked(), verdicts);
-        EXPECT_TRUE(same_answers(verdicts, want));
+        if (in_bulk) bulk.remove(asked());
+        const auto report = in_bulk ? bulk.finish() : filter.remove(asked(), verdicts);
+        if (!in_bulk) {
+          EXPECT_TRUE(same_answers(verdicts, want));
+        }
         EXPECT_EQ(report.removed, want_report.removed);
         EXPECT_EQ(report.ambiguous, want_report.ambiguous);
       } catch (const scbf::RemovalStopped& stopped) {
         text = stopped.what();
         done = stopped.processed();
         EXPECT_EQ(stopped.done().removed, filter.keys_removed());
+        if (in_bulk) {
+          EXPECT_EQ(bulk.finish().removed, filter.keys_removed());
+          verdicts = want;
+        }
         verdicts.resize(done);
         EXPECT_TRUE(same_answers(
             verdicts, Answers(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(done))));
