@@ -195,7 +195,7 @@ def test_keys_for_each_member_that_are_refused() -> None:
 @pytest.mark.parametrize("number", [-1, 2**20, 2**32 - 1, 2**32, -(2**40), 2**63, 2**64, -(2**70)])
 def test_numbers_that_no_member_can_have(number: int) -> None:
     bank, bits = many_members(2), scbf.BloomBank(100, 0.01)
-    said = number if -(2**63) <= number < 2**63 else "of more than 64 bits"
+    said = number if -(2**63) <= number < 2**64 else "of more than 64 bits"
     one = bank.copy_member(0)
     some_bits = scbf.BloomFilter.of(one)
     for call in (bank.copy_member, bank.remove_member, bank.member_metadata, bank.ask_always, bits.copy_member,
@@ -279,7 +279,7 @@ def test_members_that_are_not_there() -> None:
     ):
         with pytest.raises(scbf.InvalidArgument, match="member 7: there is none; the bank has 3"):
             call()
-    with pytest.raises(scbf.InvalidArgument, match="reserve 1048577: a bank has at most 1048576"):
+    with pytest.raises(scbf.InvalidArgument, match="members 1048577: must be 0 to 1048576"):
         bank.reserve(2**20 + 1)
     with pytest.raises(TypeError):
         bank.insert("a", ["a"])

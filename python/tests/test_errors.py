@@ -176,6 +176,31 @@ def test_no_warnings() -> None:
         repr(some), some.statistics(), some.contains([1])
 
 
+NUMBERS: list[tuple[Any, int, str]] = [
+    (lambda n: scbf.Geometry.split(n, 64), -1, "probes -1: must be 1 to 64"),
+    (lambda n: scbf.Geometry.split(n, 64), 2**40, "probes 1099511627776: must be 1 to 64"),
+    (lambda n: scbf.Geometry.split(2, n), 2**70, "counters per slice of more than 64 bits: must be 1 to 1099511627776"),
+    (lambda n: scbf.Geometry.split_block(n, 2), 9, "groups 9: must be 1 to 8"),
+    (lambda n: scbf.Geometry.split_block(1, n), -(2**70),
+     "blocks per group of more than 64 bits: must be 1 to 4294967295"),
+    (lambda n: scbf.Geometry.ranked(n, 9, 3), 64, "positions 64: must be 65 to 112"),
+    (lambda n: scbf.Geometry.ranked(72, 9, n), -3, "spill slots -3: must be 0 to 4294967295"),
+    (lambda n: scbf.Growth.fixed(scbf.Geometry.split(2, 64), n), 257, "stages 257: must be 1 to 256"),
+    (lambda n: scbf.Growth.tightening(n, 0.01), -1, r"first_capacity -1: must be a whole number from 1 to 2\*\*64 - 1"),
+    (lambda n: scbf.plan(100, 0.01, groups=n), 2**32 + 1, "groups 4294967297: must be 1 to 8"),
+    (lambda n: scbf.Bank(100, 0.01, members=n), -1, "members -1: must be 0 to 1048576"),
+    (lambda n: scbf.Bank(100, 0.01).reserve(n), 2**20 + 1, "members 1048577: must be 0 to 1048576"),
+]
+
+
+@pytest.mark.parametrize(("call", "number", "message"), NUMBERS)
+def test_numbers_out_of_range_are_named_with_their_limits(call: Any, number: int, message: str) -> None:
+    with pytest.raises(scbf.InvalidArgument, match=f"^{message}$"):
+        call(number)
+    with pytest.raises((TypeError, scbf.InvalidArgument)):
+        call("7")
+
+
 @pytest.mark.parametrize("keys", [1_000, 3_000_000])
 def test_ends_while_threads_are_at_work(keys: int) -> None:
     done = in_process(f"""

@@ -46,6 +46,20 @@ def test_layouts(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize(("name", "number", "limits"), [
+    ("servers", 0, "1 to 65536"), ("servers", 2**32 + 1, "1 to 65536"),
+    ("region_values", 0, "1 to 18446744073709551615"), ("seed", -1, "0 to 18446744073709551615")])
+def test_numbers_out_of_range_are_named_with_their_limits(
+        name: str, number: int, limits: str, tmp_path: Path, index: scbf.SecondaryIndex) -> None:
+    with pytest.raises(scbf.InvalidArgument, match=f"^{name} {number}: must be {limits}$"):
+        scbf.SecondaryIndex.create(tmp_path / "new", **SETTINGS, **{name: number})
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(scbf.InvalidArgument, match="^limit -1: must be 0 to 18446744073709551615$"):
+        index.query({"city": "Oslo"}, limit=-1)
+    with pytest.raises(scbf.InvalidArgument, match="^region_values -1: must be 1 to"):
+        index.forecast(region_values=-1)
+
+
 def row_of(key: int, chance: random.Random) -> Row:
     tags = ",".join(f"t{chance.randrange(6)}" for _ in range(chance.randrange(4)))
     return {"id": f"{key:04}", "city": chance.choice(["", "Ürümqi", "Oslo", f"c{key % 7}"]), "note": "n" * key,

@@ -18,7 +18,7 @@
 #include "classes/closing.hpp"
 #include "classes/copying.hpp"
 #include "classes/filter_class.hpp"
-#include "classes/member_number.hpp"
+#include "classes/whole.hpp"
 #include "outside.hpp"
 #include "scbf/bloom_bank.hpp"
 #include "text.hpp"
@@ -33,11 +33,14 @@ inline std::uint64_t bytes_of(const Bank& bank) {
 }
 inline std::uint64_t bytes_of(const BloomBank& bank) { return bank.bytes(); }
 
+/// How many members.
+using Members = Whole<"members", 0, kMaxBankMembers>;
+
 template <class AnyBank>
 void construct_bank(Held<AnyBank>* self, const nb::object& capacity, std::optional<double> fpr,
                     const nb::object& memory_bytes, std::optional<std::string_view> layout,
-                    std::optional<Geometry> geometry, std::optional<Growth> growth,
-                    std::uint32_t members, const nb::object& seed, std::string_view backend) {
+                    std::optional<Geometry> geometry, std::optional<Growth> growth, Members members,
+                    const nb::object& seed, std::string_view backend) {
   const Size size = size_of({capacity_or_none(capacity), fpr,
                              whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry,
                              growth, std::is_same_v<AnyBank, Bank> ? Cell::counter : Cell::bit});
@@ -159,7 +162,7 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
           "Marks a member so that it is in every answer, for example because it is being rebuilt.")
       .def(
           "reserve",
-          [](Self& self, std::uint32_t members) {
+          [](Self& self, Members members) {
             changing(self, [&](AnyBank& bank) { bank.reserve(members); });
           },
           nb::arg("members"), "Makes room for this many members at once.")

@@ -40,9 +40,9 @@ namespace {
 
 std::unique_ptr<HeldIndex> create(const std::filesystem::path& path, const std::string& key,
                                   const std::vector<std::string>& columns,
-                                  const nb::object& indexed, double fpr,
-                                  std::uint64_t region_values, std::uint32_t servers,
-                                  std::string_view layout, std::uint64_t seed, bool sync) {
+                                  const nb::object& indexed, double fpr, RegionValues region_values,
+                                  Whole<"servers", 1, kMaxServers> servers, std::string_view layout,
+                                  Whole<"seed"> seed, bool sync) {
   TableSchema schema{.key = key};
   for (const std::string& name : columns) schema.columns.push_back({.name = name});
   for (scbf::Column& column : columns_of(indexed, "indexed")) {
@@ -74,8 +74,11 @@ WriteReport load(HeldIndex& self, nb::handle rows, nb::object progress) {
       [&](std::uint64_t done, std::uint64_t total) { telling(done, total); });
 }
 
+/// Rows of an answer, at most.
+using Limit = Whole<"limit">;
+
 Query query_of(nb::handle values, const nb::object& from, const nb::object& to,
-               const nb::object& after, std::optional<std::uint64_t> limit, bool keys_only,
+               const nb::object& after, std::optional<Limit> limit, bool keys_only,
                bool broadcast) {
   Query query;
   for (nb::handle item : items_of(values, "values")) {
@@ -87,7 +90,7 @@ Query query_of(nb::handle values, const nb::object& from, const nb::object& to,
   query.from = given(from);
   query.to = given(to);
   query.after = given(after);
-  query.limit = limit.value_or(UINT64_MAX);
+  query.limit = number_or_none(limit).value_or(UINT64_MAX);
   query.keys_only = keys_only;
   query.broadcast = broadcast;
   return query;
@@ -115,7 +118,7 @@ void by_stretches(std::size_t n, std::size_t most, Each each) {
 }
 
 nb::object query(const HeldIndex& self, nb::handle values, const nb::object& from,
-                 const nb::object& to, const nb::object& after, std::optional<std::uint64_t> limit,
+                 const nb::object& to, const nb::object& after, std::optional<Limit> limit,
                  bool keys_only, bool broadcast) {
   const Passage inside(self.gate, Passage::To::read);
   const TableSchema& schema = self.value.schema();

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "classes/whole.hpp"
 #include "held.hpp"
 #include "outside.hpp"
 #include "scbf/secondary_index.hpp"
@@ -22,6 +23,9 @@ namespace nb = nanobind;
 
 /// An index does its own locking; only close() and refresh() need it alone.
 using HeldIndex = Held<SecondaryIndex>;
+
+/// IndexPlan::region_values.
+using RegionValues = Whole<"region_values", 1>;
 
 /// Runs a call of the index without Python's lock.
 template <class Call>

@@ -97,7 +97,7 @@ void drop_columns(const std::filesystem::path& path, const nb::object& columns) 
   SecondaryIndex::drop_columns(path, names);
 }
 
-void replan(const std::filesystem::path& path, double fpr, std::uint64_t region_values) {
+void replan(const std::filesystem::path& path, double fpr, RegionValues region_values) {
   Outside others_may_run;
   SecondaryIndex::replan(path, fpr, region_values);
 }
@@ -125,7 +125,7 @@ nb::dict plan_for(const HeldIndex& self, double fpr) {
 }
 
 nb::dict forecast(const HeldIndex& self, std::optional<double> fpr,
-                  std::optional<std::uint64_t> region_values,
+                  std::optional<RegionValues> region_values,
                   std::optional<std::string_view> layout) {
   const Passage inside(self.gate, Passage::To::read);
   IndexPlan plan = self.value.plan();

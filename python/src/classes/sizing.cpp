@@ -11,6 +11,7 @@
 
 #include "classes/pickled.hpp"
 #include "classes/shape.hpp"
+#include "classes/whole.hpp"
 #include "module.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/growth.hpp"
@@ -21,19 +22,35 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
+using Groups = Whole<"groups", 1, kMaxGroups>;
+using Probes = Whole<"probes", 1, kMaxProbes>;
+
+Geometry split(Probes probes,
+               Whole<"counters per slice", 1, kMaxCountersPerSlice> counters_per_slice) {
+  return Geometry::split(probes, counters_per_slice);
+}
+Geometry split_block(Groups groups, Whole<"blocks per group", 1, kMaxBlocksPerGroup> blocks) {
+  return Geometry::split_block(groups, blocks);
+}
+Geometry ranked(Whole<"positions", kMinRankedPositions, kMaxRankedPositions> positions,
+                Whole<"blocks", 1, kMaxBlocksPerGroup> blocks,
+                Whole<"spill slots", 0, kMaxSpillSlots> spill_slots) {
+  return Geometry::ranked(positions, blocks, spill_slots);
+}
+
 std::optional<Layout> layout_of(std::optional<std::string_view> name) {
   return name ? std::optional(layout_from_string(*name)) : std::nullopt;
 }
 
 Plan plan_of(const nb::object& capacity, std::optional<double> fpr, const nb::object& memory_bytes,
-             std::optional<std::string_view> layout, std::optional<std::uint32_t> groups,
-             std::optional<std::uint32_t> probes) {
+             std::optional<std::string_view> layout, std::optional<Groups> groups,
+             std::optional<Probes> probes) {
   return scbf::plan({.capacity = distinct_keys_or_none(capacity),
                      .fpr = fpr,
                      .memory_bytes = whole_number_or_none(memory_bytes, "memory_bytes"),
                      .layout = layout_of(layout),
-                     .groups = groups,
-                     .probes = probes});
+                     .groups = number_or_none(groups),
+                     .probes = number_or_none(probes)});
 }
 
 nb::tuple reduce_geometry(const Geometry& g) {
@@ -72,16 +89,14 @@ Two filters can be combined only if their geometries and seeds are equal.
 >>> import scbf
 >>> scbf.Geometry.split_block(groups=1, blocks_per_group=1000)
 <scbf.Geometry: split_block, 1 group of 1000 blocks>)")
-      .def_static("split", &Geometry::split, nb::arg("probes"), nb::arg("counters_per_slice"),
+      .def_static("split", &split, nb::arg("probes"), nb::arg("counters_per_slice"),
                   "``probes`` contiguous slices of ``counters_per_slice`` counters each: the "
                   "fewest counters for a rate, and a cache line for each probe of a key.")
-      .def_static("split_block", &Geometry::split_block, nb::arg("groups"),
-                  nb::arg("blocks_per_group"),
+      .def_static("split_block", &split_block, nb::arg("groups"), nb::arg("blocks_per_group"),
                   "``groups`` arrays of ``blocks_per_group`` blocks of 64 bytes: a key has eight "
                   "probes, and one cache line, in each group.")
       .def_static(
-          "ranked", &Geometry::ranked, nb::arg("positions"), nb::arg("blocks"),
-          nb::arg("spill_slots"),
+          "ranked", &ranked, nb::arg("positions"), nb::arg("blocks"), nb::arg("spill_slots"),
           "Blocks of 64 bytes that hold exact counts in unary, for sets of distinct keys, in "
           "less than half the memory: four slices of ``positions`` positions (65 to 112), "
           "and room for the counts of ``spill_slots`` blocks with more than 128 - "
@@ -144,19 +159,25 @@ Two filters can be combined only if their geometries and seeds are equal.
 >>> grows.stages, grows.fpr_bound <= 0.01
 (3, True))")
       .def_static("one", &Growth::one, nb::arg("geometry"), "A single stage, which is never full.")
-      .def_static("fixed", &Growth::fixed, nb::arg("geometry"), nb::arg("most_stages"),
-                  "Identical stages, each up to half fill, at most ``most_stages`` of them (the "
-                  "paper's filter). When all are full, FilterFull is raised.")
+      .def_static(
+          "fixed",
+          [](const Geometry& stage, Whole<"stages", 1, kMaxStages> most_stages) {
+            return Growth::fixed(stage, most_stages);
+          },
+          nb::arg("geometry"), nb::arg("most_stages"),
+          "Identical stages, each up to half fill, at most ``most_stages`` of them (the "
+          "paper's filter). When all are full, FilterFull is raised.")
       .def_static(
           "tightening",
-          [](std::uint64_t first_capacity, double fpr, std::string_view layout, double growth,
+          [](const nb::object& first_capacity, double fpr, std::string_view layout, double growth,
              double tightening) {
-            return Growth::tightening(first_capacity, fpr, layout_from_string(layout), growth,
-                                      tightening);
+            return Growth::tightening(whole_number(first_capacity, "first_capacity", 1), fpr,
+                                      layout_from_string(layout), growth, tightening);
           },
           nb::arg("first_capacity"), nb::arg("fpr"), nb::arg("layout") = "split_block",
           nb::arg("growth") = kDefaultGrowth, nb::arg("tightening") = kDefaultTightening,
-          nb::sig("def tightening(first_capacity: int, fpr: float, layout: Layout = 'split_block', "
+          nb::sig("def tightening(first_capacity: int | float, fpr: float, layout: Layout = "
+                  "'split_block', "
                   "growth: float = 2.0, tightening: float = 0.8) -> Growth"),
           "Stages without end: stage i holds ``first_capacity · growth**i`` keys, at rates that "
           "add up to at most ``fpr``.")
