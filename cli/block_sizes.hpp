@@ -11,8 +11,8 @@
 
 namespace scbf::cli {
 
-/// Bytes of blocks whose keys go to a BulkInserter: small ones, unless the filter is on a device,
-/// which takes each as a batch.
+/// Bytes of blocks whose keys go to a BulkInserter or BulkRemover: small ones, unless the filter is
+/// on a device, which takes each as a batch.
 std::size_t bulk_block(const Backend& backend);
 /// How many keys for each cache line of a filter are worked on together, so that a pass over it
 /// pays. A removal gains nothing by more, and fresh memory for them is slow. Tried on one machine

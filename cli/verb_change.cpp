@@ -17,6 +17,7 @@
 #include "errors.hpp"
 #include "filter_file.hpp"
 #include "filter_notes.hpp"
+#include "free_memory.hpp"
 #include "list_keys.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -294,9 +295,20 @@ struct RemoveOptions : ChangeOptions {
   std::string absent;  ///< file for the absent keys; empty: none
 };
 
+/// Options of a removal in bulk. Where less memory is free than the filter takes, a quarter of what
+/// is free is enough.
+BatchOptions bulk_options(const Filter& filter, const RunOptions& run) {
+  BatchOptions options = run.batch();
+  const std::uint64_t spare = memory_to_spare();
+  if (options.scratch_bytes == 0 && spare < filter.bytes()) {
+    options.scratch_bytes = std::max<std::uint64_t>(spare / 4, kSmallBlock);
+  }
+  return options;
+}
+
 /// Removes all keys from the filter in memory.
 RemoveReport remove_all(ChangeSession<Filter>& session) {
-  BulkRemover bulk = session.filter.bulk_remove(session.options.run.batch());
+  BulkRemover bulk = session.filter.bulk_remove(bulk_options(session.filter, session.options.run));
   session.go_through("removing", [&](const KeyBlock& block) { bulk.remove(block.batch()); });
   return bulk.finish();
 }
@@ -427,7 +439,7 @@ Examples:
 
 Run set_up_remove(CommandLine& line) {
   auto options = std::make_shared<RemoveOptions>();
-  options->add_to(line, "the filter's size");
+  options->add_to(line, "a quarter of the filter's size; with --absent all of it");
   line.option("--max-absent", "N",
               "Remove nothing if more than N of the keys are absent, or N% of them; default 50%",
               [o = options.get()](const std::string& text) { o->most_absent = parse_limit(text); });

@@ -37,11 +37,11 @@ class BulkPass {
 
   /// Scatters the keys of a batch. Whenever the partitions are full, calls drain(pass).
   template <class Drain>
-  void take(const KeyBatch& keys, Drain drain) noexcept {
+  void accept(const KeyBatch& keys, Drain drain) noexcept {
     for (std::size_t first = 0; first < keys.size();) {
-      const std::size_t taken = take_some(keys, first);
-      first += taken;
-      if (taken == 0) empty(drain);
+      const std::size_t accepted = accept_some(keys, first);
+      first += accepted;
+      if (accepted == 0) empty(drain);
     }
   }
   /// Calls drain(pass) unless the partitions are empty.
@@ -74,23 +74,31 @@ class BulkPass {
     for (Shard& shard : pass_->shards()) pass_->begin(shard);
   }
 
-  /// Takes keys from `first` on, as many as the shards have room for. Returns how many there were.
+  /// Accepts keys from `first` on, as many as the shards have room for. Returns how many there
+  /// were.
   ///
   /// Keys that are inserted may come in any order. If there are enough, threads share them;
   /// otherwise they go to the first shard with room, whose partitions are in cache. A removal needs
-  /// its order: earlier shards, which are drained first, hold earlier keys.
-  std::size_t take_some(const KeyBatch& keys, std::size_t first) noexcept {
+  /// its order: earlier shards, which are drained first, hold earlier keys. So it goes on in the
+  /// last shard that holds any, even if null keys have left room before.
+  std::size_t accept_some(const KeyBatch& keys, std::size_t first) noexcept {
     Shards& shards = pass_->shards();
     const std::size_t left = keys.size() - first;
+    const bool in_order = is_removal(operation_);
     const bool are_many = left >= shards.size() * kBulkTaskKeys;
     const std::size_t most_each =
-        are_many && !is_removal(operation_) ? (left + shards.size() - 1) / shards.size() : left;
-    std::size_t taken = 0;
-    for (Shard& shard : shards) {
-      const std::size_t room = pass_->plan().keys_per_shard - shard.kept;
-      shard.first = first + taken;
-      shard.count = std::min({most_each, left - taken, room});
-      taken += shard.count;
+        are_many && !in_order ? (left + shards.size() - 1) / shards.size() : left;
+    std::size_t begin = 0;
+    for (std::size_t t = 0; in_order && t < shards.size(); ++t) {
+      if (shards[t].kept > 0) begin = t;
+    }
+    std::size_t accepted = 0;
+    for (std::size_t t = 0; t < shards.size(); ++t) {
+      Shard& shard = shards[t];
+      const std::size_t room = t < begin ? 0 : pass_->plan().keys_per_shard - shard.kept;
+      shard.first = first + accepted;
+      shard.count = std::min({most_each, left - accepted, room});
+      accepted += shard.count;
     }
     const auto take_in = [&](Shard& shard) { pass_->take_in(shard, keys); };
     if (are_many) {
@@ -98,7 +106,7 @@ class BulkPass {
     } else {
       std::ranges::for_each(shards, take_in);
     }
-    return taken;
+    return accepted;
   }
 
   FilterArrays filter_;
@@ -117,9 +125,9 @@ class PartitionedInsertion final : public BulkInsertion {
   PartitionedInsertion(const FilterArrays& filter, const BatchOptions& options)
       : pass_(Operation::insert, filter, options) {}
 
-  void take(const KeyBatch& keys) noexcept override {
+  void accept(const KeyBatch& keys) noexcept override {
     if (pass_.has_partitions()) {
-      pass_.take(keys, drain());
+      pass_.accept(keys, drain());
     } else {
       filled_ += add_keys(pass_.filter(), keys, pass_.choice(), pass_.options());
     }
@@ -144,7 +152,7 @@ class PartitionedRemoval final : public BulkRemoval {
       : pass_(Operation::remove_without_verdicts, filter, options) {}
 
   bool has_partitions() const noexcept { return pass_.has_partitions(); }
-  void take(const KeyBatch& keys) noexcept override { pass_.take(keys, drain()); }
+  void accept(const KeyBatch& keys) noexcept override { pass_.accept(keys, drain()); }
   RemovalChange finish() noexcept override {
     pass_.empty(drain());
     const ChangedKeys removed = std::exchange(removed_, {});

@@ -28,7 +28,7 @@ inline constexpr std::size_t kStripPositions = 4096;
 /// Keys per task when a lookup on the direct path is shared among threads.
 inline constexpr std::size_t kTaskKeys = 64 * 1024;
 
-/// A batch of a bulk insertion with at least this many keys per thread is shared among threads.
+/// A batch of a change in bulk with at least this many keys per thread is shared among threads.
 inline constexpr std::size_t kBulkTaskKeys = 8 * 1024;
 
 /// Filters up to this size are assumed to lie in cache: no prefetching, no partitioning.

@@ -56,11 +56,14 @@ class Removal : public ::testing::TestWithParam<Case> {
     ASSERT_EQ(without_verdicts.remove(keys, {}, options_).removed, removed);
     ASSERT_TRUE(same_words(words_of(without_verdicts), model_.words())) << "without verdicts";
     ASSERT_TRUE(knows_its_fill(without_verdicts)) << "without verdicts";
-    scbf::BulkRemover bulk = in_bulk.bulk_remove(options_);
-    in_batches(keys, {1, 300, 0, 41, 2000}, [&](const scbf::KeyBatch& some) { bulk.remove(some); });
-    ASSERT_EQ(bulk.finish().removed, removed);
-    ASSERT_TRUE(same_words(words_of(in_bulk), model_.words())) << "in bulk";
-    ASSERT_TRUE(knows_its_fill(in_bulk)) << "in bulk";
+    if (keys.size() > 300) {
+      scbf::BulkRemover bulk = in_bulk.bulk_remove(options_);
+      in_batches(keys, {1, 300, 0, 41, 2000},
+                 [&](const scbf::KeyBatch& some) { bulk.remove(some); });
+      ASSERT_EQ(bulk.finish().removed, removed);
+      ASSERT_TRUE(same_words(words_of(in_bulk), model_.words())) << "in bulk";
+      ASSERT_TRUE(knows_its_fill(in_bulk)) << "in bulk";
+    }
     removed_ += removed;
     absent_ += static_cast<std::size_t>(std::count(want.begin(), want.end(), 0));
   }

@@ -53,8 +53,9 @@ struct BatchOptions {
   /// Threads to use; 0 = as many as the executor (by default: the machine) has.
   unsigned threads = 0;
   Path path = Path::automatic;
-  /// The limit of the partitioned path's temporary memory. 0 = the filter's size; for `insert` half
-  /// of it, or a quarter if no scratch memory is kept yet; at least 1 MiB, at most 1 GiB. Each
+  /// The limit of the partitioned path's temporary memory. 0 = the filter's size; for `insert` and
+  /// changes in bulk half of it, or a quarter if no scratch memory is kept yet; at least 1 MiB, at
+  /// most 1 GiB. Each
   /// thread takes some 64 KiB even where this is less. A removal takes more if many of its keys are
   /// absent, or occur in the batch more often than in the filter. Kept for the next batch; see
   /// release_scratch.
@@ -123,12 +124,12 @@ class BulkInsertion {
   BulkInsertion(const BulkInsertion&) = delete;
   BulkInsertion& operator=(const BulkInsertion&) = delete;
 
-  /// Takes the valid keys of a batch, which need not outlive the call. Any of the keys taken so far
-  /// may be in the counters already. Throws as Backend::insert; then it has taken no key of this
-  /// batch or, with CutShort, as many as that says.
-  virtual void take(const KeyBatch&) = 0;
+  /// Accepts the valid keys of a batch, which need not outlive the call. Any of the keys accepted
+  /// so far may be in the counters already. Throws as Backend::insert; then it has accepted no key
+  /// of this batch or, with CutShort, as many as that says.
+  virtual void accept(const KeyBatch&) = 0;
   /// Adds what is not in the counters yet. Returns how many counters became non-zero since the
-  /// last call. May be called again, and more keys may be taken afterwards. Throws nothing.
+  /// last call. May be called again, and more keys may be accepted afterwards. Throws nothing.
   virtual NonzeroChange finish() noexcept = 0;
 };
 
@@ -140,11 +141,11 @@ class BulkRemoval {
   BulkRemoval(const BulkRemoval&) = delete;
   BulkRemoval& operator=(const BulkRemoval&) = delete;
 
-  /// Takes the valid keys of a batch, which need not outlive the call. Any of the keys taken so far
-  /// may be gone from the counters already.
-  virtual void take(const KeyBatch&) noexcept = 0;
-  /// Removes what has not had its turn yet. Returns what was changed since the last call. May be
-  /// called again, and more keys may be taken afterwards.
+  /// Accepts the valid keys of a batch, which need not outlive the call. Any of the keys accepted
+  /// so far may have had their turn already.
+  virtual void accept(const KeyBatch&) noexcept = 0;
+  /// Removes the keys that have not had their turn yet. Returns what was changed since the last
+  /// call. May be called again, and more keys may be accepted afterwards.
   virtual RemovalChange finish() noexcept = 0;
 };
 
@@ -244,8 +245,9 @@ class Backend {
   virtual std::optional<RemovalChange> remove_without_verdicts(CounterView, const KeyBatch&,
                                                                const BatchOptions&) const;
   /// Begins a removal in many batches, which ends with the same counters as one removal of all.
-  /// Null, as by default, if that costs no less than removing windows of keys. Never called for
-  /// counters of `ranked`. Otherwise as begin_bulk.
+  /// Null, as by default, if that costs no less than removing windows of keys, if memory is short,
+  /// or on a device that may run out of it later. Never called for counters of `ranked`, nor for
+  /// one of several filters. Otherwise as begin_bulk.
   virtual std::unique_ptr<BulkRemoval> begin_bulk_removal(CounterView, const BatchOptions&) const;
 
   /// into += from, saturating; for bits, into |= from.

@@ -5,14 +5,15 @@
 // the caller throws. It never prints, exits or aborts. (A mapped file must stay as it is: if it is
 // truncated, or a page of it cannot be read, the system ends the process with SIGBUS.)
 //
-// Moving. An object that owns something and can be moved (Filter, BloomFilter, BulkInserter, Bank,
-// BloomBank, SecondaryIndex, cuda::DeviceFilter) holds nothing once it has been moved from. It can
-// then be assigned to, moved from again and destroyed; every other call on it, and every call that
-// takes it as an argument, throws InvalidArgument and changes nothing. An object moved to itself
-// stays as it is. A Delta, too; but one that has been moved from keeps its numbers, and is refused
-// only where its message is needed. Views and plain values (KeyBatch, StageView, Growth, Geometry,
-// what `ref` returns, cuda::DeviceKeys) are copied when they are moved; structs of results follow
-// their members. Backends, counter stores and replicas cannot be moved.
+// Moving. An object that owns something and can be moved (Filter, BloomFilter, BulkInserter,
+// BulkRemover, Bank, BloomBank, SecondaryIndex, cuda::DeviceFilter) holds nothing once it has been
+// moved from. It can then be assigned to, moved from again and destroyed; every other call on it,
+// and every call that takes it as an argument, throws InvalidArgument and changes nothing. An
+// object moved to itself stays as it is. A Delta, too; but one that has been moved from keeps its
+// numbers, and is refused only where its message is needed. Views and plain values (KeyBatch,
+// StageView, Growth, Geometry, what `ref` returns, cuda::DeviceKeys) are copied when they are
+// moved; structs of results follow their members. Backends, counter stores and replicas cannot be
+// moved.
 #pragma once
 
 #include "scbf/detail/language.hpp"  // first

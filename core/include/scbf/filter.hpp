@@ -164,13 +164,15 @@ class Filter : public FilterBase {
 ///   const scbf::RemoveReport report = bulk.finish();
 ///
 /// The result is that of one remove of all keys at once, byte for byte. Keys are partitioned as
-/// they come, and taken away when BatchOptions::scratch_bytes are full; where that does not pay, in
-/// windows of their hashes. On a device they are removed batch by batch.
+/// they come, and removed when BatchOptions::scratch_bytes are full; where partitions do not pay,
+/// their hashes are gathered, and removed a window at a time. On a device, and from a filter of
+/// several stages, keys are removed batch by batch.
 ///
-/// From the first remove to finish(), any of the keys given so far may be gone already, only this
-/// remover may use the filter, and its memory is in use. Every key that remove has accepted has had
-/// its turn after finish(), and after the destructor too, whatever was thrown. What must outlive
-/// it, and what may be done to the filter, is as for BulkInserter. Movable (errors.hpp: "Moving").
+/// From the first remove to finish(), any of the keys given so far may have had their turn, only
+/// this remover may use the filter, and its memory is in use. Every key that remove has accepted
+/// has had its turn after finish(), and after the destructor too, whatever was thrown. What must
+/// outlive it, and what may be done to the filter, is as for BulkInserter. Movable (errors.hpp:
+/// "Moving").
 class BulkRemover {
  public:
   /// As Filter::bulk_remove. Throws ReadOnly; InvalidArgument if options.most_absent is set: a
@@ -181,12 +183,14 @@ class BulkRemover {
   ~BulkRemover();
 
   /// Accepts a batch, which need not outlive the call. What became of its keys is known at
-  /// finish(). Throws std::bad_alloc before it accepts any of them; or, on a device and where there
-  /// is no memory for a window, as Filter::remove: RemovalStopped says how many keys of this batch
-  /// have had their turn. Cost: one to three nanoseconds per key, and now and then a pass over the
-  /// filter. Temporary memory: of a filter of one stage, in `split_block` with one cache line per
-  /// key, options.scratch_bytes, by default a quarter to a half of its size; of others, a sixth of
-  /// their size for the window beside that of Filter::remove.
+  /// finish(). Throws std::bad_alloc before it accepts any of them. Where it removes batch by
+  /// batch, it throws as Filter::remove: RemovalStopped says how many keys of this batch have had
+  /// their turn; if a device failed otherwise, any may have, and finish() does not count them.
+  ///
+  /// Cost: one to three nanoseconds per key, and now and then a pass over the filter. Temporary
+  /// memory: options.scratch_bytes; by default what an insertion in bulk takes, if keys are
+  /// partitioned, otherwise a sixth of the filter's size, from 1 MiB to 1 GiB, beside that of
+  /// Filter::remove.
   void remove(const KeyBatch& keys);
   /// Removes what has not had its turn yet. The filter can then be used and changed, and more may
   /// be removed later. Returns what became of all keys so far.

@@ -52,7 +52,7 @@ struct BulkInserter::State {
     if (open == nullptr || number != stage_number) begin(stage_number);
     stage().known_nonzero.forget();
     try {
-      open->take(keys);
+      open->accept(keys);
     } catch (const CutShort& cut) {
       stage().book(keys.slice(0, cut.keys));
       throw;

@@ -46,7 +46,7 @@ struct BulkRemover::State {
   BatchOptions options;
   RemoveReport total = {};
   std::unique_ptr<BulkRemoval> open = {};  ///< of the only stage; null: none
-  std::uint64_t taken = 0;                 ///< keys that `open` has taken
+  std::uint64_t accepted = 0;              ///< keys that `open` has accepted
   detail::KnownCount nonzero = {};         ///< counters of that stage, before these
   HostMemory window = {};                  ///< of hashes, if there is no `open`
   std::size_t waiting = 0;                 ///< hashes in the window
@@ -71,10 +71,10 @@ struct BulkRemover::State {
   }
 
   void remove_valid(const KeyBatch& keys, std::size_t valid) {
-    if (open == nullptr && waiting == 0) begin();
+    if (open == nullptr && room() == 0) begin();
     if (open != nullptr) {
-      open->take(keys);
-      taken += valid;
+      open->accept(keys);
+      accepted += valid;
     } else if (room() > 0) {
       gather(keys);
     } else {
@@ -98,26 +98,24 @@ struct BulkRemover::State {
         return;
       }
     }
-    // A device takes batches as they come, and so does a filter for which there is no memory left.
-    if (!filter.on_host()) {
-      window = {};
-    } else if (room() == 0) {
-      try {
-        window = HostMemory(window_keys(filter.bytes(), beside_window().scratch_bytes) *
-                            sizeof(std::uint64_t));
-      } catch (const std::bad_alloc&) {
-      }
+    // A device takes batches as they come, and so does a filter of several stages, which is asked
+    // for a few keys at a time in any case, or one for which there is no memory left.
+    if (!filter.on_host() || filter.stages.size() > 1) return;
+    try {
+      window = HostMemory(window_keys(filter.bytes(), beside_window().scratch_bytes) *
+                          sizeof(std::uint64_t));
+    } catch (const std::bad_alloc&) {
     }
   }
 
-  /// The window may take as much memory as the removal of its keys.
+  /// The window may take half of the memory, and the removal of its keys the other half.
   BatchOptions beside_window() const noexcept {
     BatchOptions half = options;
-    half.scratch_bytes /= 2;
+    if (half.scratch_bytes > 1) half.scratch_bytes /= 2;  // 0 is none, but the default
     return half;
   }
 
-  /// Of a removal that has counted nulls, too.
+  /// Adds a report but for its nulls, which remove() counts itself.
   void add(RemoveReport report) noexcept {
     report.nulls = 0;
     total += report;
@@ -162,11 +160,12 @@ struct BulkRemover::State {
       stage().known_nonzero = nonzero;
       stage().keys_removed += change.keys;
       total.removed += change.keys;
-      total.absent += std::exchange(taken, 0) - change.keys;
+      total.absent += std::exchange(accepted, 0) - change.keys;
       open.reset();
     } else if (waiting > 0) {
       remove_waiting();
     }
+    window = {};
   }
 
   ~State() { finish(); }

@@ -26,7 +26,7 @@ class BatchByBatch final : public BulkInsertion {
   BatchByBatch(const Backend& backend, CounterView view, const BatchOptions& options) noexcept
       : backend_(backend), view_(view), options_(options) {}
 
-  void take(const KeyBatch& keys) override {
+  void accept(const KeyBatch& keys) override {
     const NonzeroChange filled = std::exchange(filled_, std::nullopt);  // unknown if this throws
     const NonzeroChange more = backend_.insert(view_, keys, options_);
     if (filled && more) filled_ = *filled + *more;

@@ -31,8 +31,8 @@ RemoveReport remove_together(HeldFilter& self, const Parts& parts, const Verdict
                            verdicts.part(0, parts.size), options);
 }
 
-/// A removal of which only sums are told: many small columns go as one batch. An exception leaves
-/// none of the keys done so far without its turn.
+/// A removal that reports only totals: many small columns go as one batch. After an exception, all
+/// keys accepted so far have had their turn.
 RemoveReport remove_in_bulk(HeldFilter& self, const Parts& parts, const CallOptions& options) {
   Run run(options.progress, parts.size, self.value.seed());
   BulkRemover bulk = self.value.bulk_remove(options.batch);
