@@ -151,10 +151,15 @@ class PartitionedRemoval final : public BulkRemoval {
   PartitionedRemoval(const FilterArrays& filter, const BatchOptions& options)
       : pass_(Operation::remove_without_verdicts, filter, options) {}
 
-  bool has_partitions() const noexcept { return pass_.has_partitions(); }
-  void accept(const KeyBatch& keys) noexcept override { pass_.accept(keys, drain()); }
+  void accept(const KeyBatch& keys) noexcept override {
+    if (pass_.has_partitions()) {
+      pass_.accept(keys, drain());
+    } else {
+      removed_ += take_keys(pass_.filter(), keys, nullptr, pass_.choice(), pass_.options());
+    }
+  }
   RemovalChange finish() noexcept override {
-    pass_.empty(drain());
+    if (pass_.has_partitions()) pass_.empty(drain());
     const ChangedKeys removed = std::exchange(removed_, {});
     return {removed.keys, removed.turned};
   }
@@ -173,9 +178,7 @@ std::unique_ptr<BulkInsertion> begin_bulk_insertion(const FilterArrays& filter,
 
 std::unique_ptr<BulkRemoval> begin_bulk_removal(const FilterArrays& filter,
                                                 const BatchOptions& options) {
-  auto removal = std::make_unique<PartitionedRemoval>(filter, options);
-  if (!removal->has_partitions()) return nullptr;
-  return removal;
+  return std::make_unique<PartitionedRemoval>(filter, options);
 }
 
 }  // namespace scbf

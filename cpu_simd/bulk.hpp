@@ -11,12 +11,12 @@
 
 namespace scbf {
 
-/// Backend::begin_bulk. If partitions do not pay, or there is no memory for them, keys go the
-/// direct way.
+// If partitions do not pay, or there is no memory for them, keys go the direct way.
+
+/// Backend::begin_bulk.
 std::unique_ptr<BulkInsertion> begin_bulk_insertion(const FilterArrays& filter,
                                                     const BatchOptions& options);
-/// Backend::begin_bulk_removal, for a filter of one array. Null if partitions do not pay, or there
-/// is no memory for them.
+/// Backend::begin_bulk_removal, for a filter of one array.
 std::unique_ptr<BulkRemoval> begin_bulk_removal(const FilterArrays& filter,
                                                 const BatchOptions& options);
 

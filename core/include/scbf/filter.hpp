@@ -164,9 +164,9 @@ class Filter : public FilterBase {
 ///   const scbf::RemoveReport report = bulk.finish();
 ///
 /// The result is that of one remove of all keys at once, byte for byte. Keys are partitioned as
-/// they come, and removed when BatchOptions::scratch_bytes are full; where partitions do not pay,
-/// their hashes are gathered, and removed a window at a time. On a device, and from a filter of
-/// several stages, keys are removed batch by batch.
+/// they come, and removed when BatchOptions::scratch_bytes are full; where a key has several cache
+/// lines, and in `ranked`, their hashes are gathered and removed a window at a time. On a device,
+/// and from a filter of several stages, keys are removed batch by batch.
 ///
 /// From the first remove to finish(), any of the keys given so far may have had their turn, only
 /// this remover may use the filter, and its memory is in use. Every key that remove has accepted
@@ -188,9 +188,8 @@ class BulkRemover {
   /// their turn; if a device failed otherwise, any may have, and finish() does not count them.
   ///
   /// Cost: one to three nanoseconds per key, and now and then a pass over the filter. Temporary
-  /// memory: options.scratch_bytes; by default what an insertion in bulk takes, if keys are
-  /// partitioned, otherwise a sixth of the filter's size, from 1 MiB to 1 GiB, beside that of
-  /// Filter::remove.
+  /// memory: options.scratch_bytes; by default what an insertion in bulk takes or, where hashes are
+  /// gathered, a sixth of the filter's size, from 1 MiB to 1 GiB, beside that of Filter::remove.
   void remove(const KeyBatch& keys);
   /// Removes what has not had its turn yet. The filter can then be used and changed, and more may
   /// be removed later. Returns what became of all keys so far.
