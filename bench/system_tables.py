@@ -69,9 +69,9 @@ def bank_lines(systems, kind):
         elif "into_each" in r:
             what, limit = (f"insert {r['into_each']} more into each", 2.5) if r["op"] == "insert" else ("remove them", 4)
             yield f"{what}, one call, ns per key", middle(r), alone, limit
-        elif r["op"] == "insert":
+        elif r["op"] == "insert" and "one_member" in r:
             yield f"{ONE_MEMBER} insert {keys(r['one_member'])} keys, empty before, ns per key", middle(r), alone, 6
-        else:
+        elif r["op"] == "remove":
             yield f"{ONE_MEMBER} remove {keys(r['one_member'])} keys, all it has, ns per key", middle(r), alone, 6
 
 
@@ -105,6 +105,22 @@ def bank_of(systems, kind):
                      "its bit rows comes from memory")
     head = ["what", "|", "bank", "members alone", "ratio", *(["aim"] if with_aims else [])]
     return with_notes(systems, head, rows, notes)
+
+
+def bank_readers(systems):
+    """How soon a process that opens a bank has its first answers."""
+    titles = {"one": "of one stage", "growing": "that grow"}
+    rows = [[f"members {titles[kind]}", r["batch"],
+             *(r["batch"] * middle(r, form) / 1e6 for form in ("", "_loaded", "_of_counters"))]
+            for kind in titles for r in systems.pick(op="first_answers", bank=kind)]
+    notes = ["Opening the file, which the system has in its cache, and one batch"]
+    for kind, title in titles.items():
+        for r in systems.pick(op="apply_delta", bank=kind):
+            notes.append(f"Members {title}: a delta takes {number(middle(r))} ns for each bit that changes, applied to "
+                         f"the bank; {number(middle(r, '_replaced'))} applied to a filter beside it, which then replaces "
+                         "the member")
+    head = ["bank", "|", "keys", "bits, mapped", "bits, loaded", "counters, loaded as bits"]
+    return rows and with_notes(systems, head, rows, notes)
 
 
 VALUES = {"nobody": "in no row", "one_row": "in one row", "customer": "a customer, in about 20 rows",
@@ -262,6 +278,7 @@ def hashing(systems):
 TABLES = {"stages": stages, "deltas": deltas, "packed": packed_files, "new_keys": new_keys, "hashing": hashing, "few_keys": few_keys,
           "bank": lambda systems: bank_of(systems, "one"),
           "growing_bank": lambda systems: bank_of(systems, "growing"),
+          "bank_readers": bank_readers,
           "sqlite": against_sqlite,
           "index": lambda systems: index_of(systems, "generated"),
           "packages": lambda systems: index_of(systems, "packages")}
