@@ -69,7 +69,7 @@ def bank_lines(systems, kind):
         elif "into_each" in r:
             what, limit = (f"insert {r['into_each']} more into each", 2.5) if r["op"] == "insert" else ("remove them", 4)
             yield f"{what}, one call, ns per key", middle(r), alone, limit
-        elif r["op"] == "insert" and "one_member" in r:
+        elif r["op"] == "insert":
             yield f"{ONE_MEMBER} insert {keys(r['one_member'])} keys, empty before, ns per key", middle(r), alone, 6
         elif r["op"] == "remove":
             yield f"{ONE_MEMBER} remove {keys(r['one_member'])} keys, all it has, ns per key", middle(r), alone, 6

@@ -48,13 +48,13 @@ def test_layouts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "number", "limits"), [
     ("servers", 0, "1 to 65536"), ("servers", 2**32 + 1, "1 to 65536"),
-    ("region_values", 0, "1 to 18446744073709551615"), ("seed", -1, "0 to 18446744073709551615")])
+    ("region_values", 0, r"1 to 2\*\*64 - 1"), ("seed", -1, r"0 to 2\*\*64 - 1")])
 def test_numbers_out_of_range_are_named_with_their_limits(
         name: str, number: int, limits: str, tmp_path: Path, index: scbf.SecondaryIndex) -> None:
     with pytest.raises(scbf.InvalidArgument, match=f"^{name} {number}: must be {limits}$"):
         scbf.SecondaryIndex.create(tmp_path / "new", **SETTINGS, **{name: number})
     assert not (tmp_path / "new").exists()
-    with pytest.raises(scbf.InvalidArgument, match="^limit -1: must be 0 to 18446744073709551615$"):
+    with pytest.raises(scbf.InvalidArgument, match=r"^limit -1: must be 0 to 2\*\*64 - 1$"):
         index.query({"city": "Oslo"}, limit=-1)
     with pytest.raises(scbf.InvalidArgument, match="^region_values -1: must be 1 to"):
         index.forecast(region_values=-1)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and threads of a filter fail, at every place where they can, while a batch changes it.
-// Counters and numbers of keys must then be those of exactly the keys that the exception says are
-// done, and going on as it says must end where an undisturbed batch ends.
+// The memory of a filter ends, at every place where it can, while a batch changes it. Counters and
+// numbers of keys must then be those of exactly the keys that the exception says are done, and
+// going on as it says must end where an undisturbed batch ends.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "scbf/delta.hpp"
 #include "scbf/filter.hpp"
 #include "support/far_backend.hpp"
+#include "support/fault_setups.hpp"
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 #include "support/short_memory.hpp"
@@ -34,97 +34,6 @@ using scbf::Path;
 [[maybe_unused]] const unsigned kThreads = scbf::thread_count({});
 // Each of the first kRarer allocations is made to fail; after them, ever rarer ones.
 constexpr std::uint64_t kRarer = kSanitized ? 4 : 32;
-
-/// The keys of a batch in one of the forms that it can have.
-struct Column {
-  explicit Column(std::size_t n, std::uint64_t seed) : values(random_keys(n, seed)) {
-    std::vector<std::string> text;
-    for (std::size_t i = 0; i < n; ++i) {
-      // Some keys occur twice, so that removal has conflicts.
-      if (i % 7 == 6) values[i] = values[i / 2];
-      text.push_back(std::to_string(values[i]));
-    }
-    strings.emplace(text);
-    validity.resize((n + 7) / 8);
-    for (auto& byte : validity) byte = std::byte{0xED};
-  }
-  static constexpr int kKinds = 5;
-  KeyBatch as(int kind) const {
-    switch (kind) {
-      case 0:
-        return values;
-      case 1:
-        return KeyBatch(values).with_validity(validity);
-      case 2:
-        return strings->strings;
-      case 3:
-        return KeyBatch::from_offsets(strings->data, strings->offsets32).with_validity(validity);
-      default:
-        return KeyBatch::from_hashes(values);
-    }
-  }
-
-  std::vector<std::uint64_t> values;
-  std::optional<StringColumn> strings;
-  std::vector<std::byte> validity;
-};
-
-constexpr std::size_t kKeys = 1500;
-
-std::vector<Growth> growths() {
-  return {
-      Growth::one(Geometry::split_block(1, 200)), Growth::one(Geometry::split_block(2, 150)),
-      Growth::one(Geometry::split(5, 3000)),      Growth::fixed(Geometry::split_block(2, 35), 40),
-      Growth::fixed(Geometry::split(3, 800), 20), Growth::tightening(300, 0.05)};
-}
-
-std::vector<Mode> modes() {
-  return {{1, Path::direct},
-          {2, Path::direct},
-          {1, Path::partitioned},
-          {2, Path::partitioned},
-          {2, Path::partitioned, 1}};
-}
-
-/// Equal counters and numbers of keys. `got` may have further stages that are empty.
-::testing::AssertionResult same_filter(const Filter& got, const Filter& want) {
-  for (std::size_t s = 0; s < std::max(got.stages(), want.stages()); ++s) {
-    if (s >= got.stages()) return ::testing::AssertionFailure() << "stage " << s << " is missing";
-    if (s >= want.stages()) {
-      if (got.stage(s).nonzero() == 0) continue;
-      return ::testing::AssertionFailure() << "stage " << s << " should be empty";
-    }
-    const auto same = same_words(words_of(got.stage(s)), words_of(want.stage(s)));
-    if (!same) return ::testing::AssertionFailure() << "stage " << s << ": " << same.message();
-    if (got.stage(s).keys_inserted() != want.stage(s).keys_inserted() ||
-        got.stage(s).keys_removed() != want.stage(s).keys_removed()) {
-      return ::testing::AssertionFailure() << "stage " << s << ": numbers of keys differ";
-    }
-  }
-  return knows_its_fill(got);
-}
-
-/// Calls test(backend, growth, mode, keys, what) for all of these; the kind of keys takes turns.
-template <class Test>
-void for_each_setup(Test test) {
-  const Column before(kKeys, 1), batch(kKeys, 2);
-  int kind = 0;
-  for (const char* name : {"scalar", "simd", "far"}) {
-    for (const Growth& growth : growths()) {
-      Filter filter(growth, {.seed = 3, .backend = name});
-      filter.insert(before.values, {.threads = 1});
-      ++kind;  // so that each kind meets each mode
-      for (const Mode& mode : modes()) {
-        kind = (kind + 1) % Column::kKinds;
-        SCOPED_TRACE(std::string(name) + ", " + growth.describe() + ", " +
-                     growth.first_geometry().describe() + ", " + mode.name() + ", kind " +
-                     std::to_string(kind));
-        test(filter, batch.as(kind), mode.options());
-        if (::testing::Test::HasFailure()) return;
-      }
-    }
-  }
-}
 
 /// How often nothing of a batch was inserted, a part of it, and all although memory was refused.
 struct Outcomes {
@@ -168,9 +77,9 @@ void counts_exactly_the_keys_it_says(const Filter& before, const KeyBatch& keys,
         ASSERT_EQ(done->inserted, report.inserted);
         ASSERT_EQ(done->nulls, keys.slice(0, processed).nulls());
       }
-      ASSERT_TRUE(same_filter(filter, so_far)) << processed << " keys are said to be done";
+      ASSERT_TRUE(same_after_fault(filter, so_far)) << processed << " keys are said to be done";
       insert(filter, keys.slice(processed, keys.size() - processed), options);
-      ASSERT_TRUE(same_filter(filter, want)) << "in the end";
+      ASSERT_TRUE(same_after_fault(filter, want)) << "in the end";
       ASSERT_LT(nth, 100'000u);
     }
   }
@@ -253,7 +162,7 @@ TEST(FaultsOfMemory, InsertionOfNewKeysGoesInSmallerPieces) {
       EXPECT_EQ(processed, want.size());
       EXPECT_EQ(done.inserted, inserted);
       EXPECT_EQ(done.nulls, keys.slice(0, processed).nulls());
-      ASSERT_TRUE(same_filter(filter, model));
+      ASSERT_TRUE(same_after_fault(filter, model));
       if (!wants_answers) continue;
       out.resize(processed);
       EXPECT_TRUE(same_answers(out, want));
@@ -290,11 +199,12 @@ TEST(FaultsOfMemory, BulkInsertionKeepsWhatItAccepted) {
         all += accepted == keys.size() && refused > 0;
         Filter so_far = before;
         if (accepted > 0) so_far.insert(keys.slice(0, accepted), {.threads = 1});
-        ASSERT_TRUE(same_filter(filter, so_far)) << accepted << " keys are said to be accepted";
+        ASSERT_TRUE(same_after_fault(filter, so_far))
+            << accepted << " keys are said to be accepted";
         scbf::BulkInserter rest = filter.bulk(options);
         rest.insert(keys.slice(accepted, keys.size() - accepted));
         rest.finish();
-        ASSERT_TRUE(same_filter(filter, want)) << "in the end";
+        ASSERT_TRUE(same_after_fault(filter, want)) << "in the end";
         ASSERT_LT(nth, 100'000u);
       }
     }
@@ -341,11 +251,12 @@ TEST(FaultsOfMemory, BulkRemovalGivesEveryAcceptedKeyItsTurn) {
         ASSERT_EQ(report.absent, wanted.absent);
         ASSERT_EQ(report.nulls, wanted.nulls);
         ASSERT_EQ(report.ambiguous, wanted.ambiguous);
-        ASSERT_TRUE(same_filter(filter, so_far)) << accepted << " keys are said to be accepted";
+        ASSERT_TRUE(same_after_fault(filter, so_far))
+            << accepted << " keys are said to be accepted";
         scbf::BulkRemover rest = filter.bulk_remove(options);
         rest.remove(keys.slice(accepted, keys.size() - accepted));
         rest.finish();
-        ASSERT_TRUE(same_filter(filter, want)) << "in the end";
+        ASSERT_TRUE(same_after_fault(filter, want)) << "in the end";
         ASSERT_LT(nth, 100'000u);
       }
     }
@@ -428,10 +339,10 @@ TEST(FaultsOfMemory, RemovalDoesAllOrNothing) {
             nothing += !done;
             all += done && refused > 0;
             if (!done) {
-              ASSERT_TRUE(same_filter(filter, before));
+              ASSERT_TRUE(same_after_fault(filter, before));
               ASSERT_TRUE(finishes());
             }
-            ASSERT_TRUE(same_filter(filter, want));
+            ASSERT_TRUE(same_after_fault(filter, want));
             if (tell) {
               ASSERT_TRUE(same_answers(got, verdicts));
             }
@@ -482,113 +393,10 @@ TEST(FaultsOfMemory, StagesOfALoadedFilterAreCountedInTheMiddleOfABatch) {
       in_part += processed > 0 && processed < keys.size();
       Filter so_far = before;
       if (processed > 0) so_far.insert(KeyBatch(keys).slice(0, processed));
-      ASSERT_TRUE(same_filter(filter, so_far)) << backend << ", allocation " << nth;
+      ASSERT_TRUE(same_after_fault(filter, so_far)) << backend << ", allocation " << nth;
     }
   }
   EXPECT_GT(in_part, 0u);
-}
-
-// ---- executors ----------------------------------------------------------------------------------
-
-struct Operation {
-  const char* name;
-  std::function<void(Filter&, const KeyBatch&, const BatchOptions&)> run;
-};
-std::vector<Operation> operations() {
-  return {
-      {"insert", [](Filter& f, const KeyBatch& k, const BatchOptions& o) { f.insert(k, o); }},
-      {"bulk",
-       [](Filter& f, const KeyBatch& k, const BatchOptions& o) {
-         scbf::BulkInserter bulk = f.bulk(o);
-         bulk.insert(k.slice(0, k.size() / 3));
-         bulk.insert(k.slice(k.size() / 3, k.size() - k.size() / 3));
-       }},
-      {"remove", [](Filter& f, const KeyBatch& k, const BatchOptions& o) { f.remove(k, {}, o); }},
-      {"bulk removal",
-       [](Filter& f, const KeyBatch& k, const BatchOptions& o) {
-         scbf::BulkRemover bulk = f.bulk_remove(o);
-         bulk.remove(k.slice(0, k.size() / 3));
-         bulk.remove(k.slice(k.size() / 3, k.size() - k.size() / 3));
-       }},
-      {"merge", [](Filter& f, const KeyBatch&, const BatchOptions& o) { f.merge(Filter(f), o); }},
-      {"subtract",
-       [](Filter& f, const KeyBatch&, const BatchOptions& o) {
-         const Filter one = f;
-         f.merge(one);
-         f.subtract(one, o);
-       }},
-      {"statistics",
-       [](Filter& f, const KeyBatch&, const BatchOptions& o) {
-         ASSERT_EQ(f.statistics(o).nonzero, f.nonzero());
-       }},
-      {"contains",
-       [](Filter& f, const KeyBatch& k, const BatchOptions& o) {
-         ASSERT_TRUE(same_answers(contains(f, k, o), contains(f, k)));
-       }},
-      {"count_present",
-       [](Filter& f, const KeyBatch& k, const BatchOptions& o) {
-         ASSERT_EQ(f.count_present(k, o).hits, present_in(contains(f, k)));
-       }},
-      {"count",
-       [](Filter& f, const KeyBatch& k, const BatchOptions& o) {
-         ASSERT_TRUE(same_answers(count(f, k, o), count(f, k)));
-       }},
-  };
-}
-
-TEST(FaultsOfExecutors, CostSpeedButNoKeys) {
-  int thrown = 0;
-  for_each_setup([&](const Filter& before, const KeyBatch& keys, const BatchOptions& usual) {
-    if (usual.threads == 1) return;
-    for (const Operation& operation : operations()) {
-      SCOPED_TRACE(operation.name);
-      Filter want = before;
-      want.insert(keys.slice(0, keys.size() / 2));
-      Filter start = want;
-      operation.run(want, keys, usual);
-      for (const auto does :
-           {FailsLater::Does::nothing, FailsLater::Does::one, FailsLater::Does::all}) {
-        for (int runs = 0;; ++runs) {
-          const FailsLater executor(runs, does);
-          BatchOptions options = usual;
-          options.executor = &executor;
-          Filter filter = start;
-          operation.run(filter, keys, options);
-          ASSERT_TRUE(same_filter(filter, want)) << runs << " runs before";
-          thrown += executor.thrown;
-          if (executor.thrown == 0) break;
-        }
-      }
-    }
-  });
-  EXPECT_GT(thrown, 500);
-}
-
-TEST(Executors, MayUseOtherFiltersInTheirTasks) {
-  const auto keys = random_keys(1000, 5);
-  for_each_setup([&](const Filter& before, const KeyBatch& batch, const BatchOptions& usual) {
-    if (usual.threads == 1) return;
-    for (const Operation& operation : operations()) {
-      SCOPED_TRACE(operation.name);
-      Filter want = before;
-      operation.run(want, batch, usual);
-      Filter other(Geometry::split_block(2, 400), {.backend = "simd"});
-      int calls = 0;
-      const Nests executor([&] {
-        if (++calls > 3) return;
-        const BatchOptions how{.threads = 2, .path = Path::partitioned, .executor = &two_threads()};
-        other.insert(keys, how);
-        ASSERT_EQ(contains(other, keys, how), Answers(keys.size(), 1));
-        ASSERT_EQ(other.remove(keys, {}, how).removed, keys.size());
-      });
-      BatchOptions options = usual;
-      options.executor = &executor;
-      Filter filter = before;
-      operation.run(filter, batch, options);
-      ASSERT_TRUE(same_filter(filter, want));
-      ASSERT_EQ(other.nonzero(), 0u);
-    }
-  });
 }
 
 /// A delta is applied as a whole or not at all, and so is what leads to one.

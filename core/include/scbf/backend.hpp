@@ -246,8 +246,8 @@ class Backend {
                                                                const BatchOptions&) const;
   /// Begins a removal in many batches, which ends with the same counters as one removal of all.
   /// Null, as by default, if that costs no less than removing windows of keys, or on a device that
-  /// may run out of memory later. Never called for counters of `ranked`, nor for
-  /// one of several filters. Otherwise as begin_bulk.
+  /// may run out of memory later. Never called for counters of `ranked`, nor for one of several
+  /// stages. Otherwise as begin_bulk.
   virtual std::unique_ptr<BulkRemoval> begin_bulk_removal(CounterView, const BatchOptions&) const;
 
   /// into += from, saturating; for bits, into |= from.

@@ -16,6 +16,9 @@
 
 namespace scbf::python {
 
+/// With fewer keys, a change in bulk is not worth its temporary memory.
+inline constexpr std::size_t kFewForBulk = std::size_t{1} << 18;
+
 /// Keys of one filter, in many batches. The first few, which are not worth a BulkInserter, go into
 /// the filter one batch after another; and so they do if others use the filter between the batches.
 class OpenInsertion final : public Unfinished {
@@ -29,8 +32,7 @@ class OpenInsertion final : public Unfinished {
   void expect(std::size_t keys) noexcept { expected_ += keys; }
   /// As FilterBase::insert, but the keys may be added later.
   InsertReport insert(const KeyBatch& keys) {
-    constexpr std::size_t kFew = std::size_t{1} << 18;
-    if (!bulk_ && expected_ > kFew) bulk_.emplace(filter_, options_);
+    if (!bulk_ && expected_ > kFewForBulk) bulk_.emplace(filter_, options_);
     try {
       const InsertReport done = bulk_ ? bulk_->insert(keys) : filter_.insert(keys, options_);
       so_far_ += done;

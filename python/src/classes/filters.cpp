@@ -73,8 +73,7 @@ nb::object remove(HeldFilter& self, nb::object keys, nb::object out,
     return nb::cast(verdict);
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
-  constexpr std::size_t kFew = std::size_t{1} << 18;
-  const bool in_bulk = out.is_none() && parts.columns.size() > 1 && parts.size > kFew;
+  const bool in_bulk = out.is_none() && parts.columns.size() > 1 && parts.size > kFewForBulk;
   const Verdicts verdicts(std::move(out), parts);
   RemoveReport sum;
   const auto warn_if_none_found = [&](const RemoveReport& report) {

@@ -42,7 +42,9 @@ class GivenInteger {
     const std::string given = !fits_         ? "of more than 64 bits"
                               : is_negative_ ? fmt::to_string(static_cast<long long>(value_))
                                              : fmt::to_string(value_);
-    throw InvalidArgument(fmt::format("{} {}: must be {} to {}", what, given, least, most));
+    const std::string limit =
+        most == std::numeric_limits<std::uint64_t>::max() ? "2**64 - 1" : fmt::to_string(most);
+    throw InvalidArgument(fmt::format("{} {}: must be {} to {}", what, given, least, limit));
   }
 
  private:
