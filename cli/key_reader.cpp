@@ -104,6 +104,12 @@ FirstLook look_at(const std::string& input, const KeyFormat& format) {
   return {bytes.compressed(), format.decimal || (format.check && looks_decimal(first, format.end))};
 }
 
+std::string not_a_number(std::string_view digits) {
+  return fmt::format(
+      "{}: must be a decimal number from 0 to 2^64 - 1; for 8 bytes each: --keys u64 --raw",
+      in_quotes(digits, 40));
+}
+
 }  // namespace
 
 std::string_view to_string(KeyKind kind) noexcept {
@@ -179,7 +185,7 @@ std::uint64_t KeyReader::bytes_read() const noexcept {
   return bytes_before_ + (input_ ? input_->bytes_read() : records_ ? records_->bytes_read() : 0);
 }
 
-bool KeyReader::open_next() {
+bool KeyReader::open_next(const KeyBlock& block) {
   close_current();
   if (next_input_ == inputs_.size()) return false;
   const std::string& name = inputs_[next_input_];
@@ -192,6 +198,7 @@ bool KeyReader::open_next() {
   }
   ++next_input_;
   input_bytes_ = 0;
+  lines_before_ = lines_up_to(block);
   examined_ = false;
   return true;
 }
@@ -267,16 +274,17 @@ bool KeyReader::fill(KeyBlock& block) {
   block.kind_ = format_.kind;
   do {
     block.lines_.clear();
+    block.parsed_.clear();
     block.numbers_ = {};
     if (failed_) std::rethrow_exception(failed_);
     try {
       block.reserve(block_bytes_, 0);
-      if (!input_ && !records_ && !open_next()) break;
+      if (!input_ && !records_ && !open_next(block)) break;
       fill_some(block);
     } catch (...) {
       failed_ = std::current_exception();  // told when the keys before it are delivered
     }
-    if (format_.kind == KeyKind::u64 && !block.lines_.empty()) parse_numbers(block);
+    if (!block.parsed_.empty()) block.numbers_ = block.parsed_;
   } while (block.size() == 0);
   keys_ += block.size();
   block.keys_so_far_ = keys_;
@@ -296,37 +304,13 @@ void KeyReader::fill_some(KeyBlock& block) {
   }
 }
 
-/// If a line is no number, the block gets those before it, and the next call of fill throws.
-void KeyReader::parse_numbers(KeyBlock& block) {
-  block.parsed_.resize(block.lines_.size());
-  std::size_t parsed = 0;
-  for (const std::string_view line : block.lines_) {
-    const std::string_view digits = line.substr(0, line.size() - (line.ends_with('\r') ? 1 : 0));
-    if (digits.empty()) {
-      ++empty_lines_;
-      continue;
-    }
-    const std::optional<std::uint64_t> number = parse_decimal(digits);
-    if (!number) {
-      failed_ = std::make_exception_ptr(IoError(
-          fmt::format("{}: {}: must be a decimal number from 0 to 2^64 - 1; for 8 bytes each: "
-                      "--keys u64 --raw",
-                      display_name(current_name()), in_quotes(digits, 40))));
-      break;
-    }
-    block.parsed_[parsed++] = *number;
-  }
-  block.numbers_ = std::span(block.parsed_).first(parsed);
-}
-
 void KeyReader::fill_column(KeyBlock& block) {
   const KeyColumn& column = *format_.column;
   const std::optional<std::uint64_t> number = column_number(column.name);
-  const std::vector<std::string_view>& keys = block.lines_;
   std::size_t used = 0;
-  while (keys.size() < kMaxLines && used < block_bytes_) {
-    if (!records_ && !open_next()) break;
-    if (pace_ == Pace::prompt && !keys.empty() && !more_is_waiting()) break;
+  while (block.keys_of_text() < kMaxLines && used < block_bytes_) {
+    if (!records_ && !open_next(block)) break;
+    if (pace_ == Pace::prompt && block.keys_of_text() > 0 && !more_is_waiting()) break;
     if (!examined_) {
       examined_ = true;
       if (number) {
@@ -346,7 +330,6 @@ void KeyReader::fill_column(KeyBlock& block) {
     const Record* const record = records_->next();
     if (!record) {
       close_current();
-      if (format_.kind == KeyKind::u64 && !keys.empty()) break;  // as in fill_lines
       continue;
     }
     if (column_ >= record->fields.size()) {
@@ -357,9 +340,13 @@ void KeyReader::fill_column(KeyBlock& block) {
     const std::string_view key = record->fields[column_];
     if (key.empty()) {
       ++empty_lines_;
-      continue;
+    } else if (format_.kind == KeyKind::lines) {
+      block.append(key, used);
+    } else if (const auto value = parse_decimal(key)) {
+      block.parsed_.push_back(*value);
+    } else {
+      records_->fail(record->line, not_a_number(key));
     }
-    block.append(key, used);
     used += key.size();
   }
 }
@@ -372,20 +359,26 @@ void KeyReader::fill_lines(KeyBlock& block) {
   std::size_t line = 0;               // start of the line that is still incomplete
   std::size_t end = cut_off_.size();  // end of the bytes read and split so far
   cut_off_.clear();
-  const bool chomp = format_.chomp_cr;
+  const bool decimal = decimal_, chomp = decimal || format_.chomp_cr;
   const auto add = [&](std::size_t stop) {
     if (chomp && stop > line && data[stop - 1] == '\r') --stop;
-    if (stop > line) {
-      lines.emplace_back(data + line, stop - line);
-    } else {
+    const std::string_view key(data + line, stop - line);
+    if (key.empty()) {
       ++empty_lines_;
+    } else if (!decimal) {
+      lines.push_back(key);
+    } else if (const auto value = parse_decimal(key)) {
+      block.parsed_.push_back(*value);
+    } else {
+      throw IoError(fmt::format("{}: line {}: {}", display_name(current_name()),
+                                lines_up_to(block) - lines_before_ + 1, not_a_number(key)));
     }
   };
 
-  while (lines.size() < kMaxLines) {
-    if (!input_ && !open_next()) return;
+  while (block.keys_of_text() < kMaxLines) {
+    if (!input_ && !open_next(block)) return;
     if (end == block.capacity_) {
-      if (!lines.empty()) break;
+      if (block.keys_of_text() > 0) break;
       if (line > 0) {  // nothing but empty lines so far
         std::memmove(data, data + line, end - line);
         end -= line;
@@ -400,9 +393,8 @@ void KeyReader::fill_lines(KeyBlock& block) {
       block.reserve(std::min(2 * block.capacity_, kMaxLineBytes), end);
       data = block.bytes();
     }
-    if (pace_ == Pace::prompt && !lines.empty() && !more_is_waiting()) break;
+    if (pace_ == Pace::prompt && block.keys_of_text() > 0 && !more_is_waiting()) break;
     if (!examined_) {
-      const bool decimal = decimal_;
       examine();
       if (decimal_ != decimal) break;
     }
@@ -411,7 +403,6 @@ void KeyReader::fill_lines(KeyBlock& block) {
       if (end > line) add(end);
       line = end;
       close_current();
-      if (decimal_ && !lines.empty()) break;  // what is wrong with a number is told of this input
       continue;
     }
     if (input_bytes_ < kZeroCheck) check_for_zeros({data + end, n});
@@ -436,7 +427,7 @@ void KeyReader::fill_numbers(KeyBlock& block) {
   cut_off_.copy(data, end);
   cut_off_.clear();
   while (end < block.capacity_) {
-    if (!input_ && !open_next()) break;
+    if (!input_ && !open_next(block)) break;
     if (pace_ == Pace::prompt && end >= kWord && !more_is_waiting()) break;
     if (!examined_) {
       examine();

@@ -71,6 +71,8 @@ class KeyBlock {
   /// Copies a line behind the others, which lie one behind the other from bytes() on and take
   /// `used` bytes.
   void append(std::string_view line, std::size_t used);
+  /// Keys from text, of either kind.
+  std::size_t keys_of_text() const noexcept { return lines_.size() + parsed_.size(); }
 
   KeyKind kind_ = KeyKind::lines;
   FreshWords words_;  // words, so that u64 keys are aligned
@@ -129,7 +131,7 @@ class KeyReader {
   std::optional<std::uint64_t> total_bytes() const noexcept { return total_bytes_; }
 
  private:
-  bool open_next();
+  bool open_next(const KeyBlock& block);
   void close_current() noexcept;
   void examine();
   bool more_is_waiting() const;
@@ -137,10 +139,13 @@ class KeyReader {
   void fill_lines(KeyBlock& block);
   void fill_numbers(KeyBlock& block);
   void fill_column(KeyBlock& block);
-  void parse_numbers(KeyBlock& block);
   /// Refuses lines with zero bytes.
   void check_for_zeros(std::string_view bytes) const;
   const std::string& current_name() const { return inputs_[next_input_ - 1]; }
+  /// Keys and empty lines so far, those of the block that is being filled included.
+  std::uint64_t lines_up_to(const KeyBlock& block) const noexcept {
+    return keys_ + block.numbers_.size() + block.keys_of_text() + empty_lines_;
+  }
 
   std::vector<std::string> inputs_;
   KeyFormat format_;
@@ -158,6 +163,7 @@ class KeyReader {
   std::string cut_off_;  // the beginning of a line whose end is in the next block
   std::uint64_t keys_ = 0, empty_lines_ = 0;
   std::uint64_t bytes_before_ = 0;  // read from earlier inputs
+  std::uint64_t lines_before_ = 0;  // of earlier inputs
   std::uint64_t input_bytes_ = 0;   // delivered by the current input
   std::exception_ptr failed_;       // what the next fill throws
 };

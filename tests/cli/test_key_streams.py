@@ -80,9 +80,15 @@ class Errors(CommandTest):
         self.write("b", b"3\n")
         self.write("t.csv", b"id\n5\ny\n")
         self.write("u.csv", b"id\n6\n")
-        for files, name in ((["a", "b"], "'a': 'x'"), (["b", "a"], "'a': 'x'"),
-                            (["--column", "id", "t.csv", "u.csv"], "'t.csv': 'y'")):
-            kind = "u64" if "--column" in files else "decimal"
+        self.write_u64("n.u64", [8, 9])
+        self.write("d", b"10\n" * 50_000 + b"x\n")
+        self.write("c", b"4\r\n\n\r\n" + lines([b"%d" % i for i in range(200_000)]) + b"-1\n")
+        for files, name in ((["a", "b"], "'a': line 2: 'x'"), (["b", "a"], "'a': line 2: 'x'"),
+                            (["n.u64", "d"], "'d': line 50001: 'x'"),
+                            (["b", "c"], "'c': line 200004: '-1'"),
+                            (["--column", "id", "t.csv", "u.csv"], "'t.csv': line 3: 'y'"),
+                            (["--column", "id", "u.csv", "t.csv"], "'t.csv': line 3: 'y'")):
+            kind = "u64" if {"--column", "n.u64"} & set(files) else "decimal"
             self.scbf("build", "--keys", kind, "--capacity", 9, "-o", "f.scbf", *files,
                       code=INPUT_OUTPUT)
             self.assertIn(name, self.err)
@@ -91,7 +97,7 @@ class Errors(CommandTest):
         self.scbf("build", "--keys", "decimal", "--capacity", 9, "-o", "f.scbf", stdin=b"1\n2\n")
         process = self.run_raw("query", "f.scbf", "--keys", "decimal", stdin=b"2\n3\n1\nx\n1\n")
         self.assertEqual((process.returncode, process.out), (INPUT_OUTPUT, b"2\n1\n"))
-        self.assertIn(b"'x': must be a decimal number", process.err)
+        self.assertIn(b"line 4: 'x': must be a decimal number", process.err)
 
     def test_a_damaged_file(self):
         keys = words(200_000)
