@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of the command, as a function of a result of command_bench."""
 
-from tables import keys, middle, number, spread, with_notes
+from tables import NOTHING, keys, middle, number, spread, with_notes
 
 VERBS = {"build": "`build`", "query": "`query --count`", "print": "`query`", "count": "`count --json`",
          "remove": "`remove`"}
@@ -23,11 +23,11 @@ def command(systems):
     for r in systems.pick(op="command", threads=1):
         ns, floor = middle(r), middle(r, "_floor")
         two = systems.one(op="command", verb=r["verb"], keys=r["keys"], n=r["n"], threads=2)
-        times = number(ns / floor)
+        times = number(ns / floor) if floor else NOTHING
         most = MOST_FLOORS.get(r["verb"])
         if r["keys"] == "lines" and r["verb"] == "build":
             met = judged(times, f"≤ {MOST_NS_OF_LINES:.0f} ns", ns <= MOST_NS_OF_LINES)
-        elif r["keys"] == "u64" and r["n"] >= 100_000_000 and most:
+        elif r["keys"] == "u64" and r["n"] >= 100_000_000 and most and floor:
             met = judged(times, f"≤ {most}", ns <= most * floor)
         else:
             met = times
