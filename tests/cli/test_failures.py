@@ -156,6 +156,24 @@ class Usage(CommandTest):
                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
             self.assertIn("standard input: its counters take 545.0 MiB, and ", self.err)
 
+    @unittest.skipIf(os.environ.get("SCBF_SANITIZE"), "sanitizers reserve more address space")
+    def test_a_removal_with_little_memory_to_spare(self):
+        self.scbf("gen", "--keys", 1_000_000, "-o", "in.u64")
+        self.scbf("build", "--keys", "u64", "-o", "f.scbf", "--capacity", 5_000_000, "in.u64")
+        self.scbf("remove", "f.scbf", "-o", "want.scbf", "in.u64")
+        for mebibytes in range(80, 20, -4):  # the program and the filter take 50
+            limit = (mebibytes << 20,) * 2
+            process = self.run_raw("remove", "f.scbf", "--threads", "1", "-o", "less.scbf", "in.u64",
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+            if process.returncode != OK:
+                break
+            self.assertEqual(self.digest("less.scbf"), self.digest("want.scbf"))
+            os.remove(self.path("less.scbf"))
+        self.assertEqual(process.returncode, INPUT_OUTPUT)
+        self.assertIn(b"27.3 MiB", process.err)
+        self.assertLess(mebibytes, 60)
+        self.assertFalse(os.path.exists(self.path("less.scbf")))
+
     def test_bad_values_name_value_and_limit(self):
         build = ["build", "-o", "f.scbf"]
         for value in ("0", "-5", "x", "1.5", "1e30", "10Q", "nan", "inf", "0x10", "1 000"):
