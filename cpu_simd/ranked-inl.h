@@ -47,9 +47,9 @@ inline void RankedTest(const Geometry&, const std::uint64_t* words, const std::u
                        std::size_t n, const Fetch& fetch, std::uint8_t* answers) noexcept {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   constexpr std::size_t kUnrolled = 4;  // docs/performance_notes.md, "The direct path"
-  answer_stretches<std::uint8_t, kUnrolled>(
+  answer_stretches<std::uint8_t, Place, kUnrolled>(
       words, places, n, fetch, answers,
-      [&](std::size_t i, Spread, std::uint8_t* missing) HWY_ATTR {
+      [&](std::size_t i, Place, std::uint8_t* missing) HWY_ATTR {
         const auto lanes = RankedBlocks<1>(words, places + i).missing();
         *missing = static_cast<std::uint8_t>(_mm256_test_epi64_mask(lanes.raw, lanes.raw));
       },
