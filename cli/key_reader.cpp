@@ -234,7 +234,11 @@ void KeyReader::examine() {
     throw IoError(fmt::format("{}: a filter, where a file of keys is expected", name));
   }
   if (format_.kind == KeyKind::u64) {
-    decimal_ |= looks_decimal(first, format_.end);
+    const bool as_text = !decimal_ && looks_decimal(first, format_.end);
+    if (as_text && format_.bytes_given && format_.tell && !std::exchange(told_of_text_, true)) {
+      note(fmt::format("{}: read as decimal numbers; --raw reads 8 bytes each", name));
+    }
+    decimal_ |= as_text;
     if (!decimal_ && looks_like_lines(first, format_.end)) {
       throw IoError(fmt::format(
           "{}: text, not integers of 8 bytes: {}…; numbers in lines are read by --keys decimal, "
@@ -318,6 +322,10 @@ void KeyReader::fill_column(KeyBlock& block) {
       } else if (const Record* const header = records_->next()) {
         const std::vector<std::string_view>& names = header->fields;
         const auto found = std::ranges::find(names, column.name);
+        if (std::ranges::count(names, column.name) > 1) {
+          records_->fail(header->line,
+                         fmt::format("column {} is there twice", in_quotes(column.name)));
+        }
         if (found == names.end()) {
           records_->fail(
               header->line,

@@ -38,10 +38,11 @@ struct KeyColumn {
 /// How keys are written in the inputs.
 struct KeyFormat {
   KeyKind kind = KeyKind::lines;
-  bool decimal = false;   ///< u64: decimal numbers, one a line, and not 8 bytes each, little-endian
-  char end = '\n';        ///< of each line; 0 for lines that may hold newlines
-  bool chomp_cr = false;  ///< a carriage return at the end of a line is no part of the key
-  bool decode = true;     ///< decompress, and skip a byte order mark
+  bool decimal = false;  ///< u64: decimal numbers, one a line, and not 8 bytes each, little-endian
+  bool bytes_given = false;  ///< u64: the user said that they have 8 bytes each
+  char end = '\n';           ///< of each line; 0 for lines that may hold newlines
+  bool chomp_cr = false;     ///< a carriage return at the end of a line is no part of the key
+  bool decode = true;        ///< decompress, and skip a byte order mark
   bool check = true;  ///< refuse what does not look like keys; find decimal numbers by themselves
   bool tell = true;   ///< print notes about what is read
   bool only_lines = false;  ///< the verb has no --keys, so that messages do not advise it
@@ -159,7 +160,7 @@ class KeyReader {
   std::size_t column_ = 0;                 // number of the one with the keys, from 0 on
   bool examined_ = false;                  // the first bytes of the current input are known
   bool decimal_ = false;                   // the current input holds numbers as text
-  bool told_of_cr_ = false, told_of_mark_ = false;
+  bool told_of_cr_ = false, told_of_mark_ = false, told_of_text_ = false;
   std::string cut_off_;  // the beginning of a line whose end is in the next block
   std::uint64_t keys_ = 0, empty_lines_ = 0;
   std::uint64_t bytes_before_ = 0;  // read from earlier inputs

@@ -58,6 +58,7 @@ void KeyOptions::add_format_to(CommandLine& line, bool filter_has_kind,
                                                              {{"lines", {KeyKind::lines, false}},
                                                               {"u64", {KeyKind::u64, false}},
                                                               {"decimal", {KeyKind::u64, true}}});
+        format.bytes_given = kind == KeyKind::u64 && !format.decimal;
       });
   line.option("--column", "COL",
               "Keys are a column of CSV or TSV tables: its name in the first line, or its number, "

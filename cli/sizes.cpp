@@ -88,12 +88,14 @@ std::uint64_t parse_bytes(std::string_view option, std::string_view text, std::u
   return parse_scaled(option, text, least, kNoLimit, true);
 }
 
-double parse_rate(std::string_view option, std::string_view text) {
-  const std::string must = "a rate above 0 and below 1 such as 0.01 or 1%";
+double parse_rate(std::string_view option, std::string_view text, LargestRate largest) {
+  const bool with_one = largest == LargestRate::one;
+  const std::string must =
+      fmt::format("a rate above 0 and {} 1 such as 0.01 or 1%", with_one ? "up to" : "below");
   const std::optional<Number> number = split_number(text);
   if (!number || (!number->suffix.empty() && number->suffix != "%")) refuse(option, text, must);
   const double rate = number->suffix.empty() ? number->real : number->real / 100;
-  if (!(rate > 0 && rate < 1)) refuse(option, text, must);
+  if (!(rate > 0 && (rate < 1 || (with_one && rate == 1)))) refuse(option, text, must);
   return rate;
 }
 

@@ -22,17 +22,29 @@ constexpr double kClearly = 1.25;
 
 void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics,
                       const char* way_out) {
-  std::uint64_t stuck = 0;
+  std::uint64_t in_full_blocks = 0, at_fifteen = 0;
   for (const StageStatistics& stage : statistics.stages) {
-    if (stage.shape.geometry.layout() == Layout::ranked) stuck += stage.saturated;
+    const Geometry& geometry = stage.shape.geometry;
+    if (geometry.cell() == Cell::bit) continue;
+    if (geometry.layout() == Layout::ranked) {
+      in_full_blocks += stage.saturated;
+    } else if (stage.saturated >= geometry.probes()) {  // fewer keep no key
+      at_fifteen += stage.saturated;
+    }
   }
-  if (stuck > 0) {
+  constexpr const char* kEachOnce = "insert each key once (sort -u, or scbf insert --new)";
+  if (in_full_blocks > 0) {
     note(fmt::format(
-        "{} can no longer be lowered, so that keys there stay when they are removed: there are "
-        "more "
-        "keys than planned, or many copies of some; build a larger filter, or one with --layout "
-        "split_block",
-        counted(stuck, "counter")));
+        "{} can no longer be lowered, so that keys there stay when they are removed: either there "
+        "are more keys than planned, and a larger filter would hold them, or many copies of some: "
+        "then {}",
+        counted(in_full_blocks, "counter"), kEachOnce));
+  }
+  if (at_fifteen > 0) {
+    note(
+        fmt::format("{} counters are at 15 and can no longer be lowered: a key whose counters all "
+                    "are stays when it is removed; {}",
+                    grouped(at_fifteen), kEachOnce));
   }
   if (!notes.capacity || keys <= *notes.capacity) return;
   // (Repeated keys take no room.)
@@ -52,13 +64,11 @@ void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statis
 }
 
 void add_max_fpr_to(CommandLine& line, double& most) {
-  line.option("--max-fpr", "P",
-              "Write nothing if the filter's false-positive rate ends above this; default " +
-                  percent(kMostFpr),
-              [&most](const std::string& text) {
-                const bool any = text == "1" || text == "1.0" || text == "100%";
-                most = any ? 1 : parse_rate("--max-fpr", text);
-              });
+  line.option(
+      "--max-fpr", "P",
+      "Write nothing if the filter's false-positive rate ends above this; default " +
+          percent(kMostFpr),
+      [&most](const std::string& text) { most = parse_rate("--max-fpr", text, LargestRate::one); });
 }
 
 void check_rate(const FilterBase& filter, double most, const Refusal& refusal) {

@@ -45,7 +45,7 @@ auto insert_or_refuse(const FilterBase& filter, const Refusal& refusal, Insert i
 }
 
 /// Prints a note on standard error if a filter holds clearly more distinct keys than it was built
-/// for.
+/// for, or counters that can no longer be lowered.
 void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics,
                       const char* way_out = "build a larger one");
 

@@ -115,6 +115,9 @@ Design single_stage(const BuildOptions& options, const KeyFormat& format) {
   if (!request.capacity && !(request.fpr && request.memory_bytes)) {
     counted = count_first(options, format);
     request.capacity = std::max<std::uint64_t>(counted->keys(), 1);
+    if (counted->keys() == 0) {
+      note("no keys, so this is a filter for one; --capacity plans for those that come later");
+    }
   }
   const double count_seconds = watch.seconds();
   const Plan shape = plan(request);

@@ -244,7 +244,8 @@ std::string to_text(const std::string& file, const BankFileInfo& info) {
   row("holds", fmt::format("{} of {}, room for {}{}", describe_bank(info),
                            counted(info.members.size(), "member"), grouped(info.capacity),
                            info.compressed ? ", compressed" : ""));
-  row("rows", human_bytes(info.row_bytes));
+  const bool grows = info.growth.policy() != Growth::Policy::one;
+  row(info.cell == Cell::counter && grows ? "rows, stage 1" : "rows", human_bytes(info.row_bytes));
   row("growth", info.growth.policy() == Growth::Policy::one
                     ? info.growth.first_geometry().describe()
                     : info.growth.describe());

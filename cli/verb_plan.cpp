@@ -85,6 +85,11 @@ Examples:
       return plan_regions(options->regions, options->shape.request, options->run.json);
     }
     options->regions.refuse_rest();
+    const PlanRequest& request = options->shape.request;
+    if (request.capacity.has_value() + request.fpr.has_value() + request.memory_bytes.has_value() <
+        2) {
+      throw UsageError("plan: needs at least two of --capacity, --fpr and --memory");
+    }
     const Plan result = plan(options->shape.request);
     if (options->run.json) {
       print_json(to_json(result));

@@ -59,6 +59,14 @@ void mark_indexed(TableSchema& schema, const std::string& text) {
     throw UsageError(fmt::format("--index {}: nothing after the colon; say what separates values",
                                  in_quotes(text)));
   }
+  for (const std::string& item : split_list(separator)) {
+    const auto is_it = [&](const Column& column) { return column.name == item; };
+    if (item.empty() || std::ranges::none_of(schema.columns, is_it)) continue;
+    throw UsageError(
+        fmt::format("--index {}: all that follows the colon divides values: give --index once more "
+                    "for column {}",
+                    in_quotes(text), in_quotes(item)));
+  }
   const std::vector<std::string> names = split_list(text.substr(0, colon));
   for (const std::string& name : names) {
     if (mark(name, &name == &names.back() ? separator : "")) continue;
@@ -71,6 +79,9 @@ void mark_indexed(TableSchema& schema, const std::string& text) {
 TableSchema schema_of(const CreateOptions& options) {
   TableSchema schema{.key = options.key};
   const std::vector<std::string> names = column_names(options);
+  if (std::ranges::count(names, options.key) > 1) {
+    throw UsageError(fmt::format("--columns: {} is there twice", in_quotes(options.key)));
+  }
   for (const std::string& name : names) {
     if (name != options.key) schema.columns.push_back({.name = name});
   }

@@ -20,7 +20,11 @@ void add_sizes(Json& json, const IndexStatistics& statistics) {
 std::string indexed_columns(const TableSchema& schema) {
   std::string names;
   for (const Column& column : schema.columns) {
-    if (column.indexed) names += (names.empty() ? "" : ", ") + column.name;
+    if (!column.indexed) continue;
+    names += (names.empty() ? "" : ", ") + column.name;
+    if (!column.separator.empty()) {
+      names += fmt::format(" (divided by {})", in_quotes(column.separator));
+    }
   }
   return names.empty() ? "none" : names;
 }

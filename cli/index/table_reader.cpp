@@ -71,7 +71,10 @@ TableReader::TableReader(const std::string& file, TableFormat format, Escapes es
   }
   if (unknown.empty() && missing.empty()) return;
   std::string what;
-  if (!missing.empty()) what += fmt::format("column {} is missing", some_of(missing));
+  if (!missing.empty()) {
+    what += missing.size() == 1 ? fmt::format("column {} is missing", some_of(missing))
+                                : fmt::format("columns {} are missing", some_of(missing));
+  }
   if (!unknown.empty()) {
     what += fmt::format("{}the index has no column {}", what.empty() ? "" : "; ", some_of(unknown));
   }

@@ -24,15 +24,16 @@ def ten_lines(filter_file: str, keys_file: str, absent_file: str) -> None:
     words = scbf.Filter.map(filter_file)                   # at once, whatever its size
     print(f"    {words}")
     assert words.contains(present).all()                   # no word is missed
-    print(f"    false positives: {words.contains(absent).mean():.4%}, computed: "
-          f"{words.statistics().estimated_fpr:.4%}")
-    mine = scbf.Filter(capacity=len(present), fpr=0.001)   # another filter, of the same words
+    print(f"    false positives: {100 * words.contains(absent).mean():.4f} %, computed: "
+          f"{100 * words.statistics().estimated_fpr:.4f} %")
+    mine = scbf.Filter(capacity=len(present), fpr=0.01)    # another filter, of the same words
     mine.insert(present)
     mine.remove(present[::2])                              # and half of them taken out again
     assert mine.contains(present[1::2]).all()
-    print(f"    after removal: {len(mine):,} words, {mine.contains(present[::2]).mean():.4%} of the removed look present")
+    print(f"    after removal: {len(mine):,} words, "
+          f"{100 * mine.contains(present[::2]).mean():.4f} % of the removed look present")
     bits = scbf.BloomFilter.of(mine)                       # for those who only ask: a quarter of the memory
-    print(f"    {bits.nbytes / 1e6:.1f} MB of bits instead of {mine.nbytes / 1e6:.1f} MB of counters")
+    print(f"    {bits.nbytes / 2**20:.1f} MiB of bits instead of {mine.nbytes / 2**20:.1f} MiB of counters")
 
 
 def semi_join(rows: int = 5_000_000, wanted: int = 50_000) -> None:

@@ -32,8 +32,14 @@ std::vector<std::string> entries_of(const TableSchema& schema, const Query& quer
   for (const Condition& condition : query.all_of) {
     const std::size_t column = schema.column(condition.column);
     if (!schema.columns[column].indexed) {
+      std::string those;
+      for (const Column& other : schema.columns) {
+        if (!other.indexed) continue;
+        those += (those.empty() ? "" : ", ") + detail::in_quotes(other.name);
+      }
       throw InvalidArgument(
-          fmt::format("column {} is not indexed", detail::in_quotes(condition.column)));
+          fmt::format("column {} is not indexed; {}", detail::in_quotes(condition.column),
+                      those.empty() ? "none is" : fmt::format("indexed are: {}", those)));
     }
     if (condition.value.empty()) {
       throw InvalidArgument(fmt::format("column {}: empty values are not indexed",

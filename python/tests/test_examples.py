@@ -93,8 +93,8 @@ def test_first_steps(tmp_path: Path) -> None:
     arguments = ["words.scbf", "keys.txt", "absent.txt"]
     done = run([EXAMPLES / "first_steps.py", *arguments], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    for pattern in (r"<scbf\.Filter: .*3000 keys", r"false positives: [01]\.\d+%, computed: [01]\.\d+%",
-                    "after removal: 1,500 words, 0\\.", "MB of bits instead of", "of 5,000,000 rows", "the same rows"):
+    for pattern in (r"<scbf\.Filter: .*3000 keys", r"false positives: [01]\.\d+ %, computed: [01]\.\d+ %",
+                    "after removal: 1,500 words, 0\\.", "MiB of bits instead of", "of 5,000,000 rows", "the same rows"):
         assert re.search(pattern, done.stdout), f"{pattern!r} is not in\n{done.stdout}"
     assert run([EXAMPLES / "first_steps.py"], tmp_path).returncode == 1
     # A filter that lacks words is noticed.

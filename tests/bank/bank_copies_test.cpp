@@ -168,6 +168,7 @@ TEST(EqualBanks, DifferInMembersMarksAndKeys) {
   }
   expect_equal(Bank(kGrowth, {.seed = 7}), Bank(kGrowth, {.seed = 8}), false);
   const Growth one = Growth::one(Geometry::split(3, 100));
+  expect_equal(Bank(one), Bank(Geometry::split(3, 100)), true);
   expect_equal(Bank(one), Bank(Growth::one(Geometry::split(3, 101))), false);
   expect_equal(Bank(one), Bank(Growth::fixed(Geometry::split(3, 100), 2)), false);
 }

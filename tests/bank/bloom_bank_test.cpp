@@ -273,6 +273,11 @@ TEST(BloomBank, LargeMembersOnSeveralThreads) {
   }
 }
 
+TEST(BloomBank, OfAGeometryHasOneStage) {
+  const Geometry geometry = Geometry::split(3, 100);
+  EXPECT_EQ(BloomBank(geometry).growth(), Growth::one(geometry));
+}
+
 TEST(BloomBank, LeavesABackendOfCountersOnly) {
   const Growth growth = Growth::tightening(100, 0.05);
   SCBF_EXPECT_THROW(BloomBank(growth, {.backend = "counters only"}), scbf::BackendUnavailable,

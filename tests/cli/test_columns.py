@@ -4,6 +4,7 @@
 import csv
 import gzip
 import io
+import os
 import random
 import subprocess
 
@@ -111,6 +112,13 @@ class Columns(CommandTest):
         self.assertEqual(self.scbf("query", "n.scbf", "--column", "id", "t.tsv"), b"1\n2\n")
         self.scbf("query", "n.scbf", "--column", "name", "t.csv", code=INPUT_OUTPUT)
         self.assertIn("'Ann'", self.err)
+
+    def test_a_column_that_is_there_twice(self):
+        self.write("twice.csv", "a,b,a\n1,2,3\n")
+        self.scbf("build", "--column", "a", "-o", "n.scbf", "twice.csv", code=INPUT_OUTPUT)
+        self.assertIn("'twice.csv': line 1: column 'a' is there twice", self.err)
+        self.assertFalse(os.path.exists(self.path("n.scbf")))
+        self.scbf("build", "--column", "b", "-o", "n.scbf", "twice.csv")
 
     def test_a_key_with_a_newline(self):
         self.write("n.csv", 'k\n"a\nb"\n')

@@ -41,6 +41,19 @@ class OneAtATime(CommandTest):
         self.scbf("query", "f.scbf", stdin=lines(words(10, "first") + words(10, "other")))
         self.assertEqual(self.scbf_json("info", "f.scbf")["keys_inserted"], 150)
 
+    def test_a_short_wait_is_not_told(self):
+        self.build("f.scbf", words(100))
+        first = self.start_to_change("insert", "f.scbf")
+        first.stdin.write(b"x\n")
+        first.stdin.flush()
+        time.sleep(0.5)  # it has the file
+        other = self.start_to_change("insert", "f.scbf")
+        time.sleep(0.3)
+        first.stdin.close()
+        out, err = other.communicate(b"y\n", 60)
+        self.assertEqual((first.wait(60), other.returncode, err), (OK, OK, b""), out)
+        self.assertEqual(self.scbf_json("info", "f.scbf")["keys_inserted"], 102)
+
     def test_nobody_waits_for_another_file(self):
         self.build("f.scbf", words(100))
         first = self.start_to_change("insert", "f.scbf")
@@ -180,7 +193,10 @@ class Usage(CommandTest):
             self.refused(*build, f"--capacity={value}", mentions=[f"'{value}'"])
         self.refused(*build, "--capacity=")
         for value in ("0", "1", "2", "-0.1", "nan", "inf", "100%", "0%", "x"):
-            self.refused(*build, f"--fpr={value}", mentions=[f"'{value}'"])
+            self.refused(*build, f"--fpr={value}", mentions=[f"'{value}'", "below 1"])
+        for value in ("0", "2", "-0.1", "nan", "inf", "101%", "0%", "x"):
+            self.refused(*build, f"--max-fpr={value}", mentions=[f"'{value}'", "up to 1"])
+        self.refused("plan", "--fpr", "1%", mentions=["at least two of --capacity, --fpr and --memory"])
         self.refused(*build, "--memory", "12parsecs", mentions=["12parsecs"])
         self.refused(*build, "--memory", "18446744073709551615T")
         self.refused(*build, "--layout", "round", mentions=["round"])

@@ -233,6 +233,16 @@ class Definition(IndexTest):
         self.assertEqual(self.stats()["region_values"], report["after"]["region_values"])
         self.assertSound()
 
+    def test_separators_are_shown_and_no_lists_of_columns(self):
+        create = ["index", "create", "j", "--key", "id", "--columns", "id,tags,town"]
+        self.refused(*create, "--index", "tags:,,town", mentions=["'tags:,,town'", "--index once more", "'town'"])
+        self.refused("index", "create", "j", "--key", "id", "--columns", "id,tags,id", mentions=["'id'", "twice"])
+        self.assertFalse(os.path.exists(self.path("j")))
+        out = self.scbf(*create, "--index", "tags:,", "--index", "town").decode()
+        self.assertIn("indexed: tags (divided by ','), town;", out)
+        self.assertIn("tags (divided by ','), town\n", self.scbf("index", "stats", "j").decode())
+        self.refused("index", "query", "j", "id=1", mentions=["index get"])
+
     def test_replan_refuses(self):
         self.people(100, regions=1)
         for options in (["--fpr", "2"], ["--fpr", "0"], ["--region-values", "0"]):
@@ -242,7 +252,8 @@ class Definition(IndexTest):
 
     def test_columns_are_added_and_dropped(self):
         self.people(1000)
-        self.refused("index", "query", "i", "name=name 7", mentions=["'name'", "not indexed"])
+        self.refused("index", "query", "i", "name=name 7",
+                     mentions=["'name'", "not indexed; indexed are: 'town', 'hobbies'"])
         report = self.scbf_json("index", "add-column", "i", "name: ")
         self.assertKeys(report, "index columns rows values filter_bytes seconds")
         self.assertEqual([c["name"] for c in report["columns"] if c["indexed"]],
@@ -253,7 +264,7 @@ class Definition(IndexTest):
         self.scbf("index", "put", "i", "id=x", "name=two words")
         self.assertEqual(self.rows("query", "i", "name=words", "--keys"), [["x"]])
         out = self.scbf("index", "drop-column", "i", "town", "name").decode()
-        self.assertIn("2 columns dropped; indexed: hobbies\n", out)
+        self.assertIn("2 columns dropped; indexed: hobbies (divided by ',')\n", out)
         self.refused("index", "query", "i", "town=town-0", mentions=["not indexed"])
         self.assertEqual(self.rows("get", "i", "id-000007"), [people(8)[7]])
         self.assertSound()

@@ -449,6 +449,23 @@ class Decimal(CommandTest):
         self.assertIn("--keys decimal", self.err)
         self.assertEqual(self.scbf("query", "f.scbf", "--keys", "decimal", stdin=b"7"), b"7\n")
 
+    def test_digits_where_bytes_are_expected_are_noted(self):
+        self.write("16", b"2024010120240102")
+        for options, keys, noted in ((["--keys", "u64"], 1, True), (["--keys", "u64", "--raw"], 2, False),
+                                     (["--keys", "decimal"], 1, False)):
+            report = self.scbf_json("build", *options, "--capacity", 9, "-o", "g.scbf", "16")
+            self.assertEqual((report["keys"], "'16': read as decimal numbers; --raw" in self.err), (keys, noted))
+        self.scbf("query", "f.scbf", "--keys", "u64", stdin=b"7\n" * 9)
+        self.assertIn("standard input: read as decimal numbers", self.err)
+        self.scbf("query", "f.scbf", stdin=b"7\n")  # a query reads what another one printed
+        self.assertEqual(self.err, "")
+
+    def test_a_filter_for_no_keys_is_noted(self):
+        self.write("none", b"\n\n")
+        for options, noted in (([], True), (["--capacity", 9], False), (["--scalable"], False)):
+            self.scbf("build", *options, "-o", "g.scbf", "--force", "none")
+            self.assertEqual("a filter for one" in self.err, noted, self.err)
+
     def test_empty_lines_with_carriage_returns_are_skipped(self):
         report = self.scbf_json("build", "--keys", "decimal", "--capacity", 10, "-o", "f.scbf",
                                 stdin=b"1\r\n\r\n\n2\r\n")

@@ -120,6 +120,19 @@ class Ranked(CommandTest):
                              stdin=b"warm\n" * 20 + lines(self.keys[:100]))
         self.assertEqual((quiet.returncode, quiet.err), (OK, b""))
 
+    def test_too_many_copies_are_noted_in_other_layouts(self):
+        for layout in ("split_block", "split"):
+            build = ["build", "-o", "f.scbf", "--force", "--layout", layout, "--capacity", 100]
+            self.scbf(*build, stdin=b"hot\n" * 14)
+            self.assertEqual(self.err, "")
+            self.scbf(*build, stdin=b"hot\n" * 15)
+            self.assertRegex(self.err, r"^scbf: [678] counters are at 15 and can no longer be lowered")
+            self.assertIn("insert --new", self.err)
+            self.scbf("remove", "f.scbf", stdin=b"hot\n" * 15)
+            self.assertIn("counters are at 15", self.err)
+            self.scbf(*build, "--bits", stdin=b"hot\n" * 15)
+            self.assertEqual(self.err, "")
+
     def test_what_it_cannot_do(self):
         fixed = self.run_raw("build", "-o", "b.scbf", "--layout", "ranked", "--scalable", "--policy", "fixed",
                              "--memory", "1MiB", "--stage-fpr", "1%", "--fpr", "5%")

@@ -346,7 +346,7 @@ class InsertAndRemove(CommandTest):
         self.scbf("insert", "f.scbf", "--max-fpr", "0.999", "more")
         self.assertIn(" distinct keys in a filter for 100", self.err)
         self.assertIn("--capacity 1100", self.err)  # so full that the estimate says little
-        self.write("same", lines(words(100) * 50))
+        self.write("same", lines(words(100) * 2))
         self.build("g.scbf", words(100))
         self.scbf("insert", "g.scbf", "same")  # repeated keys take no room
         self.assertEqual(self.err, "")

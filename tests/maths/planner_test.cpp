@@ -147,7 +147,9 @@ TEST(Plan, FromAllThreeMeetsAllOrNamesTheNeed) {
   EXPECT_EQ(refusal(with(4'796'735)),
             "memory 4796735 bytes: capacity 1000000 at fpr 0.01 needs at least 5715136 bytes in "
             "layout split_block; memory 4796735 bytes: capacity 1000000 at fpr 0.01 needs at "
-            "least 4796736 bytes in layout split");
+            "least 4796736 bytes in layout split; for distinct keys, layout ranked takes " +
+                std::to_string(geometry_for(Layout::ranked, 1'000'000, 0.01).bytes()) + " bytes");
+  EXPECT_EQ(refusal(with(1'000'000)).find("ranked"), std::string::npos);
 
   // Where only more groups fit, plan() takes more than its rule: at 10^-5 a third one saves 5 %.
   const auto bytes = [](std::uint32_t groups) {
@@ -199,11 +201,12 @@ TEST(Plan, SaysWhy) {
 
 TEST(Plan, RefusesAndNamesValueAndLimit) {
   const std::vector<std::pair<PlanRequest, std::string>> cases{
-      {{}, "plan: needs at least two of capacity, fpr and memory, got none"},
-      {{.capacity = 5}, "plan: needs at least two of capacity, fpr and memory, got only capacity"},
-      {{.fpr = 0.1}, "plan: needs at least two of capacity, fpr and memory, got only fpr"},
+      {{}, "plan: needs at least two of capacity, fpr and memory_bytes, got none"},
+      {{.capacity = 5},
+       "plan: needs at least two of capacity, fpr and memory_bytes, got only capacity"},
+      {{.fpr = 0.1}, "plan: needs at least two of capacity, fpr and memory_bytes, got only fpr"},
       {{.memory_bytes = 64},
-       "plan: needs at least two of capacity, fpr and memory, got only memory"},
+       "plan: needs at least two of capacity, fpr and memory_bytes, got only memory_bytes"},
       {{.capacity = 0, .fpr = 0.01}, "capacity 0: must be at least 1"},
       {{.capacity = 5, .fpr = 1.5}, "fpr 1.5: must be in (0, 1)"},
       {{.capacity = 5, .fpr = -1}, "fpr -1: must be in (0, 1)"},

@@ -81,6 +81,9 @@ class Bank : public BankBase {
   /// Makes a bank without members. Throws BackendUnavailable; InvalidArgument if the backend keeps
   /// counters on a device or the capacity exceeds kMaxBankMembers; std::bad_alloc.
   explicit Bank(const Growth& growth, const BankOptions& options = {});
+  /// Growth::one(geometry): each member is a single stage that is never full.
+  explicit Bank(const Geometry& geometry, const BankOptions& options = {})
+      : Bank(Growth::one(geometry), options) {}
 
   /// Memory of all stages.
   BankMemory memory() const;

@@ -39,6 +39,9 @@ class BloomBank : public BankBase {
   /// Makes a bank without members. Throws BackendUnavailable, also for a backend that works on
   /// counters only; otherwise as Bank's constructor.
   explicit BloomBank(const Growth& growth, const BankOptions& options = {});
+  /// Growth::one(geometry): each member is a single stage that is never full.
+  explicit BloomBank(const Geometry& geometry, const BankOptions& options = {})
+      : BloomBank(Growth::one(geometry), options) {}
   /// Copies a bank's bits, growth, seed, capacity and metadata, and each member's number, mark and
   /// metadata. Answers are the same. The backend is the bank's, or "auto" if that works on counters
   /// only. Throws std::bad_alloc, or as the constructor above. Cost: a copy of the rows.

@@ -55,10 +55,10 @@ void check_request(const PlanRequest& request) {
       request.capacity.has_value() + request.fpr.has_value() + request.memory_bytes.has_value();
   if (known < 2) {
     throw InvalidArgument(
-        fmt::format("plan: needs at least two of capacity, fpr and memory, got {}",
+        fmt::format("plan: needs at least two of capacity, fpr and memory_bytes, got {}",
                     request.capacity       ? "only capacity"
                     : request.fpr          ? "only fpr"
-                    : request.memory_bytes ? "only memory"
+                    : request.memory_bytes ? "only memory_bytes"
                                            : "none"));
   }
   if (request.groups && request.probes) {
@@ -229,7 +229,9 @@ std::string why(const PlanRequest& request, const Option& made) {
   if (!request.capacity) text += ", room for " + counted(made.capacity, "key");
   if (!request.fpr) text += fmt::format(", rate {:.3g}", made.fpr);
   text += ".";
-
+  if (!request.capacity && bytes_of(request, geometry) < *request.memory_bytes / 2) {
+    text += " More memory would not hold more keys at this rate in this layout.";
+  }
   if (past_use(request, made)) {
     text += " More probes would gain nothing: equal 64-bit hashes are likelier.";
   } else if (blocks) {
@@ -339,6 +341,15 @@ Plan plan_ranked(const PlanRequest& request) {
   return plan_of(request, made, why_ranked(request, made));
 }
 
+/// "; ranked would take 12 bytes", if that is a way out.
+std::string words_of_ranked(const PlanRequest& request) {
+  if (!request.capacity || !request.fpr || !fits(*request.capacity, *request.fpr, request)) {
+    return "";
+  }
+  const std::uint64_t bytes = bytes_of(request, ranked_for(*request.capacity, *request.fpr));
+  return fmt::format("; for distinct keys, layout ranked takes {} bytes", bytes);
+}
+
 Plan plan_in(Layout layout, const PlanRequest& request) {
   if (layout == Layout::ranked) return plan_ranked(request);
   const std::uint32_t parts = request.groups.value_or(request.probes.value_or(0));
@@ -377,7 +388,8 @@ Plan plan(const PlanRequest& request) {
       return made;
     } catch (const InvalidArgument& in_slices) {
       if (!request.memory_bytes) throw;  // both limits are capacities, and this is the larger one
-      throw InvalidArgument(fmt::format("{}; {}", in_blocks.what(), in_slices.what()));
+      throw InvalidArgument(
+          fmt::format("{}; {}{}", in_blocks.what(), in_slices.what(), words_of_ranked(request)));
     }
   }
 }

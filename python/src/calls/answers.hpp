@@ -16,6 +16,7 @@
 #include "calls/run.hpp"
 #include "keys/buffers.hpp"
 #include "scbf/errors.hpp"
+#include "text.hpp"
 
 namespace scbf::python {
 
@@ -67,7 +68,9 @@ class Answers {
           fmt::format("out: has items of format '{}', must have {}", format, names(types)));
     }
     if (static_cast<std::size_t>(view.len) != size) {
-      throw InvalidArgument(fmt::format("out: has {} items, must have {}", view.len, size));
+      throw InvalidArgument(fmt::format("out: has {}, must have {}",
+                                        counted(static_cast<std::uint64_t>(view.len), "item"),
+                                        size));
     }
     data_ = reinterpret_cast<std::uint8_t*>(buffer_->data());
     out_ = std::move(out);

@@ -16,6 +16,7 @@
 #include "errors.hpp"
 #include "keys/single_key.hpp"
 #include "scbf/errors.hpp"
+#include "text.hpp"
 
 namespace nb = nanobind;
 
@@ -230,7 +231,8 @@ void check_out(const ArrayOnDevice& array, const nb::object& object, std::size_t
         fmt::format("out: is {}, must be a contiguous array of {}", array.describe(), type));
   }
   if (array.shape[0] != size) {
-    throw InvalidArgument(fmt::format("out: has {} items, must have {}", array.shape[0], size));
+    throw InvalidArgument(
+        fmt::format("out: has {}, must have {}", counted(array.shape[0], "item"), size));
   }
   // DLPack cannot say that a tensor is read-only.
   if (nb::hasattr(object, kInterface) && data_of(interface_of(object)).second) {
