@@ -321,8 +321,12 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
         return kOk;
       };
     }
+    std::string what = error.what();
+    if (const std::size_t at = what.find(": At Most 1 required but received"); at != what.npos) {
+      what.replace(at, what.npos, " may be given once");
+    }
     throw UsageError(fmt::format("{}{}{}; 'scbf{}{} --help' tells more",
-                                 verb.empty() ? "" : verb + ": ", error.what(),
+                                 verb.empty() ? "" : verb + ": ", what,
                                  nearest_option(chosen, words), verb.empty() ? "" : " ", verb));
   }
   return run;

@@ -41,8 +41,8 @@ FileLock::FileLock(const std::string& path) : FileLock() {
     if (!locked_soon(fd_)) {
       if (!std::exchange(told, true)) {
         note(
-            fmt::format("{}: waiting for another command that changes it; should a pipe join the "
-                        "two, neither will end",
+            fmt::format("{}: waiting for another command that changes it; if a pipe joins the two, "
+                        "both may wait for ever",
                         display_name(path)));
       }
       while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {

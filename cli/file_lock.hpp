@@ -13,7 +13,7 @@ namespace scbf::cli {
 class FileLock {
  public:
   FileLock() = default;
-  /// Waits until no other command holds it; if it must wait, says so on standard error. Open the
+  /// Waits until no other command holds it; after a second, says so on standard error. Open the
   /// file afterwards: it is then the one that the last holder wrote. Does nothing if the file
   /// cannot be opened; reading it will say why.
   explicit FileLock(const std::string& path);

@@ -105,9 +105,7 @@ FirstLook look_at(const std::string& input, const KeyFormat& format) {
 }
 
 std::string not_a_number(std::string_view digits) {
-  return fmt::format(
-      "{}: must be a decimal number from 0 to 2^64 - 1; for 8 bytes each: --keys u64 --raw",
-      in_quotes(digits, 40));
+  return fmt::format("{}: must be a decimal number from 0 to 2^64 - 1", in_quotes(digits, 40));
 }
 
 }  // namespace
@@ -378,7 +376,8 @@ void KeyReader::fill_lines(KeyBlock& block) {
     } else if (const auto value = parse_decimal(key)) {
       block.parsed_.push_back(*value);
     } else {
-      throw IoError(fmt::format("{}: line {}: {}", display_name(current_name()),
+      throw IoError(fmt::format("{}: line {}: {}; for 8 bytes each: --keys u64 --raw",
+                                display_name(current_name()),
                                 lines_up_to(block) - lines_before_ + 1, not_a_number(key)));
     }
   };

@@ -26,8 +26,8 @@ std::uint64_t parse_count(std::string_view option, std::string_view text, std::u
 /// A number of bytes: like parse_count, with an optional trailing B ("512MB" is 512·10^6, "512MiB"
 /// 512·2^20).
 std::uint64_t parse_bytes(std::string_view option, std::string_view text, std::uint64_t least = 1);
-/// A rate in (0, 1), or in (0, 1]: "0.01" or "1%".
 enum class LargestRate : bool { below_one, one };
+/// A rate in (0, 1), or in (0, 1]: "0.01" or "1%".
 double parse_rate(std::string_view option, std::string_view text,
                   LargestRate largest = LargestRate::below_one);
 /// A real number in [least, most].

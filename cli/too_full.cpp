@@ -20,32 +20,28 @@ constexpr double kClearly = 1.25;
 
 }  // namespace
 
-void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics,
-                      const char* way_out) {
-  std::uint64_t in_full_blocks = 0, at_fifteen = 0;
+std::uint64_t stuck_counters(const Statistics& statistics) {
+  std::uint64_t stuck = 0;
   for (const StageStatistics& stage : statistics.stages) {
     const Geometry& geometry = stage.shape.geometry;
-    if (geometry.cell() == Cell::bit) continue;
-    if (geometry.layout() == Layout::ranked) {
-      in_full_blocks += stage.saturated;
-    } else if (stage.saturated >= geometry.probes()) {  // fewer keep no key
-      at_fifteen += stage.saturated;
-    }
+    const bool keep_a_key =
+        geometry.layout() == Layout::ranked || stage.saturated >= geometry.probes();
+    if (geometry.cell() == Cell::counter && keep_a_key) stuck += stage.saturated;
   }
-  constexpr const char* kEachOnce = "insert each key once (sort -u, or scbf insert --new)";
-  if (in_full_blocks > 0) {
-    note(fmt::format(
-        "{} can no longer be lowered, so that keys there stay when they are removed: either there "
-        "are more keys than planned, and a larger filter would hold them, or many copies of some: "
-        "then {}",
-        counted(in_full_blocks, "counter"), kEachOnce));
-  }
-  if (at_fifteen > 0) {
-    note(
-        fmt::format("{} counters are at 15 and can no longer be lowered: a key whose counters all "
-                    "are stays when it is removed; {}",
-                    grouped(at_fifteen), kEachOnce));
-  }
+  return stuck;
+}
+
+void warn_of_stuck(std::uint64_t counters) {
+  if (counters == 0) return;
+  note(
+      fmt::format("{} can no longer be lowered, and a key that has only such counters is never "
+                  "removed. There are too many keys, or too many copies of some: build a larger "
+                  "filter, or insert each key once (sort -u, or scbf insert --new)",
+                  counted(counters, "counter")));
+}
+
+void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics,
+                      const char* way_out) {
   if (!notes.capacity || keys <= *notes.capacity) return;
   // (Repeated keys take no room.)
   const double estimated_fpr = statistics.estimated_fpr;

@@ -44,8 +44,13 @@ auto insert_or_refuse(const FilterBase& filter, const Refusal& refusal, Insert i
   }
 }
 
+/// Counters that can no longer be lowered, if there are enough of them to keep a key.
+std::uint64_t stuck_counters(const Statistics& statistics);
+/// Prints a note on standard error if there are any.
+void warn_of_stuck(std::uint64_t counters);
+
 /// Prints a note on standard error if a filter holds clearly more distinct keys than it was built
-/// for, or counters that can no longer be lowered.
+/// for.
 void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics,
                       const char* way_out = "build a larger one");
 

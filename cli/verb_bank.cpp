@@ -75,6 +75,7 @@ struct BankWork {
   FilterNotes notes;
   Members<MemberOf<OneBank>> members = {};
   Statistics fullest = {};  ///< of the member that got most keys
+  std::uint64_t stuck = 0;  ///< counters of all of them that can no longer be lowered
   std::size_t added = 0, dropped = 0;
 };
 using AnyBankWork = std::variant<BankWork<Bank>, BankWork<BloomBank>>;
@@ -87,8 +88,10 @@ BankWork<OneBank> add_to(OneBank bank, const MemberShape& shape, Members<MemberO
   auto& filters = work.members.filters;
   work.added = filters.size();
   if (!filters.empty()) {
-    if (!options.filters) {
-      work.fullest = filters[work.members.at].statistics(options.run.batch());
+    for (std::size_t i = 0; i < filters.size() && !options.filters; ++i) {
+      const Statistics statistics = filters[i].statistics(options.run.batch());
+      work.stuck += stuck_counters(statistics);
+      if (i == work.members.at) work.fullest = statistics;
     }
     work.bank.add_members(std::move(filters), options.run.batch());
   }
@@ -249,6 +252,7 @@ int bank(const BankVerbOptions& options) {
         to.write([&](Output& out) { write_filter(out, work.bank, {.compress = compress}); });
         report(options, work, to, seconds);
         if (options.filters) return;
+        warn_of_stuck(work.stuck);
         warn_if_too_full(work.members.largest, work.notes, work.fullest,
                          changes ? "make the bank anew" : "build a larger one");
       },

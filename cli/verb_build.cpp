@@ -115,8 +115,10 @@ Design single_stage(const BuildOptions& options, const KeyFormat& format) {
   if (!request.capacity && !(request.fpr && request.memory_bytes)) {
     counted = count_first(options, format);
     request.capacity = std::max<std::uint64_t>(counted->keys(), 1);
-    if (counted->keys() == 0) {
-      note("no keys, so this is a filter for one; --capacity plans for those that come later");
+    if (counted->keys() == 0 && !request.memory_bytes) {
+      note(
+          "no keys were read, so the filter is planned for one; --capacity plans for those that "
+          "come later");
     }
   }
   const double count_seconds = watch.seconds();
@@ -224,6 +226,7 @@ int build_as(const BuildOptions& options, Design design, const KeyFormat& format
   } else {
     to.report(to_text(options, design, built));
   }
+  warn_of_stuck(stuck_counters(built.saved.statistics));
   warn_if_too_full(read.keys, design.notes, built.saved.statistics);
   return kOk;
 }

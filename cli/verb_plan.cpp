@@ -88,7 +88,11 @@ Examples:
     const PlanRequest& request = options->shape.request;
     if (request.capacity.has_value() + request.fpr.has_value() + request.memory_bytes.has_value() <
         2) {
-      throw UsageError("plan: needs at least two of --capacity, --fpr and --memory");
+      throw UsageError(fmt::format("plan: needs at least two of --capacity, --fpr and --memory{}",
+                                   request.capacity       ? ", got only --capacity"
+                                   : request.fpr          ? ", got only --fpr"
+                                   : request.memory_bytes ? ", got only --memory"
+                                                          : ""));
     }
     const Plan result = plan(options->shape.request);
     if (options->run.json) {

@@ -59,14 +59,7 @@ void mark_indexed(TableSchema& schema, const std::string& text) {
     throw UsageError(fmt::format("--index {}: nothing after the colon; say what separates values",
                                  in_quotes(text)));
   }
-  for (const std::string& item : split_list(separator)) {
-    const auto is_it = [&](const Column& column) { return column.name == item; };
-    if (item.empty() || std::ranges::none_of(schema.columns, is_it)) continue;
-    throw UsageError(
-        fmt::format("--index {}: all that follows the colon divides values: give --index once more "
-                    "for column {}",
-                    in_quotes(text), in_quotes(item)));
-  }
+  refuse_list_of_columns(schema, separator, fmt::format("--index {}", in_quotes(text)));
   const std::vector<std::string> names = split_list(text.substr(0, colon));
   for (const std::string& name : names) {
     if (mark(name, &name == &names.back() ? separator : "")) continue;

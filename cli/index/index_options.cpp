@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -109,6 +110,19 @@ std::vector<std::string> keys_from(std::vector<std::string> words, const ListFil
   KeyBlock block;
   while (reader.fill(block)) words.insert(words.end(), block.lines().begin(), block.lines().end());
   return words;
+}
+
+void refuse_list_of_columns(const TableSchema& schema, const std::string& separator,
+                            const std::string& what) {
+  if (separator.find(',') == std::string::npos) return;
+  for (const std::string& item : split_list(separator)) {
+    const std::string name = item.substr(0, item.find(':'));
+    const auto is_it = [&](const Column& column) { return column.name == name; };
+    if (name != schema.key && std::ranges::none_of(schema.columns, is_it)) continue;
+    throw UsageError(
+        fmt::format("{}: all that follows the colon would divide values; name column {} by itself",
+                    what, in_quotes(name)));
+  }
 }
 
 }  // namespace scbf::cli

@@ -60,4 +60,9 @@ struct ListFile {
 /// ListFile::check does, and IoError.
 std::vector<std::string> keys_from(std::vector<std::string> words, const ListFile& list);
 
+/// Throws UsageError if the text that is to divide values was meant as a list of columns, as the
+/// rest of "tags:,,town". `what` says where it was given.
+void refuse_list_of_columns(const TableSchema& schema, const std::string& separator,
+                            const std::string& what);
+
 }  // namespace scbf::cli

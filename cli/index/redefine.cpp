@@ -118,7 +118,9 @@ Column parse_column(const TableSchema& schema, const std::string& text) {
       throw UsageError(
           fmt::format("{}: nothing after the colon; say what separates values", in_quotes(text)));
     }
-    return {.name = text.substr(0, colon), .separator = text.substr(colon + 1)};
+    const std::string separator = text.substr(colon + 1);
+    refuse_list_of_columns(schema, separator, in_quotes(text));
+    return {.name = text.substr(0, colon), .separator = separator};
   }
   return {.name = text};
 }

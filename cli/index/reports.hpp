@@ -13,7 +13,8 @@ namespace scbf::cli {
 void add_definition(Json& json, const TableSchema& schema, const IndexPlan& plan);
 /// Adds values, regions, filter_bytes, bit_row_bytes and store_bytes.
 void add_sizes(Json& json, const IndexStatistics& statistics);
-/// The names of the indexed columns, such as "section, depends"; "none" if there are none.
+/// The names of the indexed columns, with what divides the values of a field, such as "section,
+/// depends (divided by ',')"; "none" if there are none.
 std::string indexed_columns(const TableSchema& schema);
 
 }  // namespace scbf::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries: the filters route them and the local indexes answer them, all from one snapshot.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -22,6 +23,14 @@ constexpr std::uint64_t kFirstRows = 16, kMostRows = 256;
 // Most queries routed together, with the same snapshot.
 constexpr std::size_t kQueries = 1024;
 
+std::string names_of_indexed(const TableSchema& schema) {
+  std::vector<std::string> names;
+  for (const Column& column : schema.columns) {
+    if (column.indexed) names.push_back(detail::in_quotes(column.name));
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
 std::vector<std::string> entries_of(const TableSchema& schema, const Query& query) {
   if (query.all_of.empty()) throw InvalidArgument("a query needs at least one condition");
   if (!query.to.empty() && query.to < query.from) {
@@ -32,14 +41,9 @@ std::vector<std::string> entries_of(const TableSchema& schema, const Query& quer
   for (const Condition& condition : query.all_of) {
     const std::size_t column = schema.column(condition.column);
     if (!schema.columns[column].indexed) {
-      std::string those;
-      for (const Column& other : schema.columns) {
-        if (!other.indexed) continue;
-        those += (those.empty() ? "" : ", ") + detail::in_quotes(other.name);
-      }
-      throw InvalidArgument(
-          fmt::format("column {} is not indexed; {}", detail::in_quotes(condition.column),
-                      those.empty() ? "none is" : fmt::format("indexed are: {}", those)));
+      throw InvalidArgument(fmt::format("column {} is not indexed; indexed columns: {}",
+                                        detail::in_quotes(condition.column),
+                                        names_of_indexed(schema)));
     }
     if (condition.value.empty()) {
       throw InvalidArgument(fmt::format("column {}: empty values are not indexed",

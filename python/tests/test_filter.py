@@ -162,7 +162,8 @@ def test_plan() -> None:
     assert plan.bits_per_key == pytest.approx(8 * plan.nbytes / 1_000_000)
     assert plan.reason and "1000000" in repr(plan)
     assert scbf.plan(memory_bytes=plan.nbytes, fpr=0.01).capacity >= 1_000_000
-    assert repr(scbf.plan(1e6, 0.01)) == repr(plan)
+    assert repr(scbf.plan(1e6, 0.01)) == repr(plan) == (
+        "<scbf.Plan: 1000000 keys at fpr 0.01, 45.7 bits per key, split_block, 1 group of 89299 blocks>")
     with pytest.raises(scbf.InvalidArgument, match="capacity 1.5: must be a whole number"):
         scbf.plan(1.5, 0.01)
     assert scbf.plan(capacity=1000, fpr=1e-5, layout="split", probes=9).geometry.probes == 9

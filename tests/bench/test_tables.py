@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The way from what the benchmarks write to the tables of the pages: condense.py, each table and each picture, on
-results of the smallest runs.
+"""The way from what the benchmarks of processors write to the tables and pictures of the pages, on results of the
+smallest runs. (Not those of the Python package, of Spark and of GPUs.)
 
 usage: test_tables.py FOLDER RUN...
 
 FOLDER holds RUN.json, written by --benchmark_out, for each of the runs."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,8 @@ MATRICES = {"quick": ["filters"], "travel": ["travel"], "new": ["new"], "hash": 
 TABLES = {"stages": ["stages", "few_keys"], "bank": ["bank", "bank_readers"], "growing": ["growing_bank"],
           "generated": ["index"], "packages": ["packages"], "sqlite": ["sqlite"], "field": ["field", "field_edges"],
           "travel": ["deltas", "packed"], "new": ["new_keys"], "hash": ["hashing"], "command": ["command"]}
+# Plain filters remove nothing; runs of the command with few keys have no floor.
+LACK_FIGURES = {"field", "command"}
 PICTURES = {"stages": "stages.svg", "bank": "bank.svg", "generated": "index_requests.svg"}
 
 
@@ -56,8 +59,8 @@ class Tables(unittest.TestCase):
             with self.subTest(name):
                 text = make(systems)
                 self.assertEqual(bool(text), name in expected, text)
-                if text:
-                    self.assertIn("|--:|" if "--:" in text else "|---|", text)
+                # A figure that a program no longer gives, or calls by another name.
+                self.assertEqual("n/a" in (text or ""), name in expected & LACK_FIGURES, text)
         return systems, there
 
     def test_filters(self):
@@ -70,11 +73,16 @@ class Tables(unittest.TestCase):
                 self.assertEqual(bool(text), name != "one_key", text)
 
     def test_systems(self):
-        systems, there = self.check_systems("systems")
+        self.check_systems("systems")
+
+    def test_pictures(self):
         try:
             plot.load_matplotlib()
-        except SystemExit:
-            return
+        except SystemExit as missing:
+            if "SCBF_REQUIRE_PYTHON" in os.environ:
+                raise
+            self.skipTest(str(missing))
+        systems, there = self.result_of("systems", tables.Systems)
         self.assertEqual(sorted(plot.draw_systems([systems], self.folder)),
                          sorted(picture for run, picture in PICTURES.items() if run in there))
 
@@ -92,5 +100,9 @@ class Tables(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    # Debian's has matplotlib, and may not be the first in PATH.
+    python = os.environ.get("SCBF_PYTHON", sys.executable)
+    if os.path.realpath(python) != os.path.realpath(sys.executable):
+        os.execv(python, [python, "-B", *sys.argv])
     FOLDER, RUNS = Path(sys.argv[1]), sys.argv[2:]
     unittest.main(argv=sys.argv[:1])

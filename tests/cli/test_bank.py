@@ -455,3 +455,5 @@ class Banks(CommandTest):
             # Member 2 is always asked; "a" was removed from member 3.
             found = self.find("a\nSchlüssel\n".encode(), bank=os.path.join(golden, name)).decode().splitlines()
             self.assertEqual(found[:1] + found[-2:], ["2\ta", "2\tSchlüssel", "3\tSchlüssel"])
+            told = self.scbf("info", os.path.join(golden, name)).decode()
+            self.assertEqual("rows, stage 1" in told, name.startswith("growing"), told)

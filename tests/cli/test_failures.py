@@ -196,7 +196,8 @@ class Usage(CommandTest):
             self.refused(*build, f"--fpr={value}", mentions=[f"'{value}'", "below 1"])
         for value in ("0", "2", "-0.1", "nan", "inf", "101%", "0%", "x"):
             self.refused(*build, f"--max-fpr={value}", mentions=[f"'{value}'", "up to 1"])
-        self.refused("plan", "--fpr", "1%", mentions=["at least two of --capacity, --fpr and --memory"])
+        self.refused("plan", "--fpr", "1%", "--fpr", "2%", mentions=["plan: --fpr may be given once;"])
+        self.refused("plan", "--fpr", "1%", mentions=["of --capacity, --fpr and --memory, got only --fpr"])
         self.refused(*build, "--memory", "12parsecs", mentions=["12parsecs"])
         self.refused(*build, "--memory", "18446744073709551615T")
         self.refused(*build, "--layout", "round", mentions=["round"])

@@ -235,13 +235,17 @@ class Definition(IndexTest):
 
     def test_separators_are_shown_and_no_lists_of_columns(self):
         create = ["index", "create", "j", "--key", "id", "--columns", "id,tags,town"]
-        self.refused(*create, "--index", "tags:,,town", mentions=["'tags:,,town'", "--index once more", "'town'"])
+        for given, named in (("tags:,,town", "town"), ("tags:,id", "id"), ("tags:,town:,", "town")):
+            self.refused(*create, "--index", given, mentions=[f"'{given}'", f"name column '{named}' by itself"])
         self.refused("index", "create", "j", "--key", "id", "--columns", "id,tags,id", mentions=["'id'", "twice"])
         self.assertFalse(os.path.exists(self.path("j")))
         out = self.scbf(*create, "--index", "tags:,", "--index", "town").decode()
         self.assertIn("indexed: tags (divided by ','), town;", out)
         self.assertIn("tags (divided by ','), town\n", self.scbf("index", "stats", "j").decode())
         self.refused("index", "query", "j", "id=1", mentions=["index get"])
+        self.scbf("index", "create", "k", "--key", "id", "--columns", "id,size,x", "--index", "size:x")
+        self.refused("index", "add-column", "k", "x:,size", mentions=["'x:,size'", "name column 'size' by itself"])
+        self.refused("index", "query", "k", "x=1", mentions=["'x' is not indexed; indexed columns: 'size'"])
 
     def test_replan_refuses(self):
         self.people(100, regions=1)
@@ -253,7 +257,7 @@ class Definition(IndexTest):
     def test_columns_are_added_and_dropped(self):
         self.people(1000)
         self.refused("index", "query", "i", "name=name 7",
-                     mentions=["'name'", "not indexed; indexed are: 'town', 'hobbies'"])
+                     mentions=["'name'", "not indexed; indexed columns: 'town', 'hobbies'"])
         report = self.scbf_json("index", "add-column", "i", "name: ")
         self.assertKeys(report, "index columns rows values filter_bytes seconds")
         self.assertEqual([c["name"] for c in report["columns"] if c["indexed"]],

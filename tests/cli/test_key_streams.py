@@ -92,6 +92,7 @@ class Errors(CommandTest):
             self.scbf("build", "--keys", kind, "--capacity", 9, "-o", "f.scbf", *files,
                       code=INPUT_OUTPUT)
             self.assertIn(name, self.err)
+            self.assertEqual("--raw" in self.err, "--column" not in files)
 
     def test_answers_before_an_error_are_given(self):
         self.scbf("build", "--keys", "decimal", "--capacity", 9, "-o", "f.scbf", stdin=b"1\n2\n")

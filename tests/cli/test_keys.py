@@ -462,9 +462,10 @@ class Decimal(CommandTest):
 
     def test_a_filter_for_no_keys_is_noted(self):
         self.write("none", b"\n\n")
-        for options, noted in (([], True), (["--capacity", 9], False), (["--scalable"], False)):
+        for options, noted in (([], True), (["--capacity", 9], False), (["--scalable"], False),
+                               (["--memory", "1MB"], False)):
             self.scbf("build", *options, "-o", "g.scbf", "--force", "none")
-            self.assertEqual("a filter for one" in self.err, noted, self.err)
+            self.assertEqual("planned for one" in self.err, noted, self.err)
 
     def test_empty_lines_with_carriage_returns_are_skipped(self):
         report = self.scbf_json("build", "--keys", "decimal", "--capacity", 10, "-o", "f.scbf",

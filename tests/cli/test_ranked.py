@@ -126,12 +126,19 @@ class Ranked(CommandTest):
             self.scbf(*build, stdin=b"hot\n" * 14)
             self.assertEqual(self.err, "")
             self.scbf(*build, stdin=b"hot\n" * 15)
-            self.assertRegex(self.err, r"^scbf: [678] counters are at 15 and can no longer be lowered")
+            self.assertRegex(self.err, r"^scbf: [678] counters can no longer be lowered")
             self.assertIn("insert --new", self.err)
             self.scbf("remove", "f.scbf", stdin=b"hot\n" * 15)
-            self.assertIn("counters are at 15", self.err)
+            self.assertIn("counters can no longer be lowered", self.err)
             self.scbf(*build, "--bits", stdin=b"hot\n" * 15)
             self.assertEqual(self.err, "")
+        self.scbf(*build, "--probes", 1, stdin=b"hot\n" * 15)
+        self.assertIn("scbf: 1 counter can no longer be lowered", self.err)
+        # Of a bank, the counters of all members count.
+        self.write("hot", b"hot\n" * 15)
+        self.write("other", lines(self.keys[:50]))
+        self.scbf("bank", "-o", "b.bank", "hot", "other")
+        self.assertIn("counters can no longer be lowered", self.err)
 
     def test_what_it_cannot_do(self):
         fixed = self.run_raw("build", "-o", "b.scbf", "--layout", "ranked", "--scalable", "--policy", "fixed",

@@ -229,9 +229,6 @@ std::string why(const PlanRequest& request, const Option& made) {
   if (!request.capacity) text += ", room for " + counted(made.capacity, "key");
   if (!request.fpr) text += fmt::format(", rate {:.3g}", made.fpr);
   text += ".";
-  if (!request.capacity && bytes_of(request, geometry) < *request.memory_bytes / 2) {
-    text += " More memory would not hold more keys at this rate in this layout.";
-  }
   if (past_use(request, made)) {
     text += " More probes would gain nothing: equal 64-bit hashes are likelier.";
   } else if (blocks) {
@@ -341,7 +338,7 @@ Plan plan_ranked(const PlanRequest& request) {
   return plan_of(request, made, why_ranked(request, made));
 }
 
-/// "; ranked would take 12 bytes", if that is a way out.
+/// "; for distinct keys, layout ranked takes 12 bytes", if that is a way out.
 std::string words_of_ranked(const PlanRequest& request) {
   if (!request.capacity || !request.fpr || !fits(*request.capacity, *request.fpr, request)) {
     return "";

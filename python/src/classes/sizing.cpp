@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scbf/sizing.hpp"
 
+#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
@@ -221,7 +222,9 @@ Two filters can be combined only if their geometries and seeds are equal.
       .def_prop_ro(
           "nbytes", [](const Plan& p) { return p.geometry.bytes(); }, "bytes of all counters")
       .def("__repr__", [](const Plan& p) {
-        return "<scbf.Plan: " + counted(p.capacity, "key") + ", " + p.geometry.describe() + ">";
+        return fmt::format("<scbf.Plan: {} at fpr {:.3g}, {:.3g} bits per key, {}>",
+                           counted(p.capacity, "key"), p.fpr, p.bits_per_key,
+                           p.geometry.describe());
       });
 
   module.def(
