@@ -20,24 +20,24 @@ constexpr double kClearly = 1.25;
 
 }  // namespace
 
-std::uint64_t stuck_counters(const Statistics& statistics) {
-  std::uint64_t stuck = 0;
+std::uint64_t saturated_counters(const Statistics& statistics) {
+  std::uint64_t saturated = 0;
   for (const StageStatistics& stage : statistics.stages) {
     const Geometry& geometry = stage.shape.geometry;
     const bool keep_a_key =
         geometry.layout() == Layout::ranked || stage.saturated >= geometry.probes();
-    if (geometry.cell() == Cell::counter && keep_a_key) stuck += stage.saturated;
+    if (geometry.cell() == Cell::counter && keep_a_key) saturated += stage.saturated;
   }
-  return stuck;
+  return saturated;
 }
 
-void warn_of_stuck(std::uint64_t counters) {
+void warn_of_saturated(std::uint64_t counters) {
   if (counters == 0) return;
   note(
-      fmt::format("{} can no longer be lowered, and a key that has only such counters is never "
-                  "removed. There are too many keys, or too many copies of some: build a larger "
-                  "filter, or insert each key once (sort -u, or scbf insert --new)",
-                  counted(counters, "counter")));
+      fmt::format("saturated counters, which can no longer be lowered: {}. A key that has no "
+                  "others is never removed. There are too many keys, or too many copies of some: "
+                  "build a larger filter, or insert each key once (sort -u, or scbf insert --new)",
+                  grouped(counters)));
 }
 
 void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics,

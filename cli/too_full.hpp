@@ -44,10 +44,10 @@ auto insert_or_refuse(const FilterBase& filter, const Refusal& refusal, Insert i
   }
 }
 
-/// Counters that can no longer be lowered, if there are enough of them to keep a key.
-std::uint64_t stuck_counters(const Statistics& statistics);
+/// Saturated counters, in stages that have enough of them to keep a key.
+std::uint64_t saturated_counters(const Statistics& statistics);
 /// Prints a note on standard error if there are any.
-void warn_of_stuck(std::uint64_t counters);
+void warn_of_saturated(std::uint64_t counters);
 
 /// Prints a note on standard error if a filter holds clearly more distinct keys than it was built
 /// for.

@@ -74,8 +74,8 @@ struct BankWork {
   OneBank bank;
   FilterNotes notes;
   Members<MemberOf<OneBank>> members = {};
-  Statistics fullest = {};  ///< of the member that got most keys
-  std::uint64_t stuck = 0;  ///< counters of all of them that can no longer be lowered
+  Statistics fullest = {};      ///< of the member that got most keys
+  std::uint64_t saturated = 0;  ///< counters of all of them
   std::size_t added = 0, dropped = 0;
 };
 using AnyBankWork = std::variant<BankWork<Bank>, BankWork<BloomBank>>;
@@ -88,10 +88,13 @@ BankWork<OneBank> add_to(OneBank bank, const MemberShape& shape, Members<MemberO
   auto& filters = work.members.filters;
   work.added = filters.size();
   if (!filters.empty()) {
-    for (std::size_t i = 0; i < filters.size() && !options.filters; ++i) {
-      const Statistics statistics = filters[i].statistics(options.run.batch());
-      work.stuck += stuck_counters(statistics);
-      if (i == work.members.at) work.fullest = statistics;
+    if (!options.filters) {
+      work.fullest = filters[work.members.at].statistics(options.run.batch());
+      if constexpr (std::is_same_v<OneBank, Bank>) {
+        for (const Filter& filter : filters) {
+          work.saturated += saturated_counters(filter.statistics(options.run.batch()));
+        }
+      }
     }
     work.bank.add_members(std::move(filters), options.run.batch());
   }
@@ -252,7 +255,7 @@ int bank(const BankVerbOptions& options) {
         to.write([&](Output& out) { write_filter(out, work.bank, {.compress = compress}); });
         report(options, work, to, seconds);
         if (options.filters) return;
-        warn_of_stuck(work.stuck);
+        warn_of_saturated(work.saturated);
         warn_if_too_full(work.members.largest, work.notes, work.fullest,
                          changes ? "make the bank anew" : "build a larger one");
       },

@@ -226,7 +226,7 @@ int build_as(const BuildOptions& options, Design design, const KeyFormat& format
   } else {
     to.report(to_text(options, design, built));
   }
-  warn_of_stuck(stuck_counters(built.saved.statistics));
+  warn_of_saturated(saturated_counters(built.saved.statistics));
   warn_if_too_full(read.keys, design.notes, built.saved.statistics);
   return kOk;
 }

@@ -129,7 +129,7 @@ struct ChangeSession {
                                counted(keys, "key"), percent(statistics.fill),
                                grouped(statistics.saturated)));
     }
-    warn_of_stuck(stuck_counters(statistics));
+    warn_of_saturated(saturated_counters(statistics));
     warn_if_too_full(keys, notes, statistics);
   }
 

@@ -146,7 +146,7 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
   if (both_kinds || perhaps_both) {
     note_both_kinds(both_kinds ? "the filter holds" : "the filter may hold", "query");
   }
-  warn_of_stuck(stuck_counters(statistics));
+  warn_of_saturated(saturated_counters(statistics));
   warn_if_too_full(keys, read_notes(filter.metadata()), statistics);
   note_end_of(before, filter, options.file);
   return kOk;

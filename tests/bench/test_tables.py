@@ -7,6 +7,7 @@ usage: test_tables.py FOLDER RUN...
 
 FOLDER holds RUN.json, written by --benchmark_out, for each of the runs."""
 
+import json
 import os
 import subprocess
 import sys
@@ -49,7 +50,7 @@ class Tables(unittest.TestCase):
         result = self.folder / f"{matrix}.json"
         subprocess.run([sys.executable, "-B", BENCH / "condense.py", f"--matrix={matrix}", "-o", result,
                         *(FOLDER / f"{run}.json" for run in there)], check=True, stdout=subprocess.DEVNULL)
-        return read(plot.json.loads(result.read_text()), result.name), there
+        return read(json.loads(result.read_text()), result.name), there
 
     def check_systems(self, matrix):
         systems, there = self.result_of(matrix, tables.Systems)
@@ -61,7 +62,6 @@ class Tables(unittest.TestCase):
                 self.assertEqual(bool(text), name in expected, text)
                 # A figure that a program no longer gives, or calls by another name.
                 self.assertEqual("n/a" in (text or ""), name in expected & LACK_FIGURES, text)
-        return systems, there
 
     def test_filters(self):
         results, _ = self.result_of("quick", filter_tables.Results)
@@ -101,7 +101,7 @@ class Tables(unittest.TestCase):
 
 if __name__ == "__main__":
     # Debian's has matplotlib, and may not be the first in PATH.
-    python = os.environ.get("SCBF_PYTHON", sys.executable)
+    python = os.environ.pop("SCBF_PYTHON", sys.executable)
     if os.path.realpath(python) != os.path.realpath(sys.executable):
         os.execv(python, [python, "-B", *sys.argv])
     FOLDER, RUNS = Path(sys.argv[1]), sys.argv[2:]

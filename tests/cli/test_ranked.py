@@ -126,19 +126,21 @@ class Ranked(CommandTest):
             self.scbf(*build, stdin=b"hot\n" * 14)
             self.assertEqual(self.err, "")
             self.scbf(*build, stdin=b"hot\n" * 15)
-            self.assertRegex(self.err, r"^scbf: [678] counters can no longer be lowered")
+            self.assertRegex(self.err, r"^scbf: saturated counters, which can no longer be lowered: [678]\.")
             self.assertIn("insert --new", self.err)
             self.scbf("remove", "f.scbf", stdin=b"hot\n" * 15)
-            self.assertIn("counters can no longer be lowered", self.err)
+            self.assertIn("can no longer be lowered", self.err)
             self.scbf(*build, "--bits", stdin=b"hot\n" * 15)
             self.assertEqual(self.err, "")
         self.scbf(*build, "--probes", 1, stdin=b"hot\n" * 15)
-        self.assertIn("scbf: 1 counter can no longer be lowered", self.err)
+        self.assertIn("can no longer be lowered: 1.", self.err)
         # Of a bank, the counters of all members count.
         self.write("hot", b"hot\n" * 15)
         self.write("other", lines(self.keys[:50]))
         self.scbf("bank", "-o", "b.bank", "hot", "other")
-        self.assertIn("counters can no longer be lowered", self.err)
+        self.assertIn("can no longer be lowered", self.err)
+        self.scbf("bank", "-o", "b.bank", "--force", "other")
+        self.assertEqual(self.err, "")
 
     def test_what_it_cannot_do(self):
         fixed = self.run_raw("build", "-o", "b.scbf", "--layout", "ranked", "--scalable", "--policy", "fixed",
