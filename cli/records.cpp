@@ -19,6 +19,16 @@ namespace {
 constexpr std::size_t kBlock = 256 << 10;
 constexpr std::size_t kStep = 16 << 10;  // that are searched for marks at a time
 
+/// Makes one quote of every two, in place.
+std::string_view undouble(std::span<char> field) {
+  std::size_t end = 0;  // of what is finished
+  for (std::size_t at = 0; at < field.size(); ++at) {
+    field[end++] = field[at];
+    if (field[at] == '"') ++at;
+  }
+  return {field.data(), end};
+}
+
 Marks marks_of(TableFormat format) {
   if (format.is_tsv()) return {format.separator, '\n', '\\', '\0'};
   return {format.separator, '\n', '"', '\r'};
@@ -191,32 +201,68 @@ bool RecordReader::take(const Line& line) {
   const bool complete = text.ends_with('\n');
   std::size_t length = text.size() - (complete ? 1 : 0);
   if (length > 0 && text[length - 1] == '\r') --length;
-  const auto is_plain = [&](std::uint32_t mark) {
-    const char* const at = buffer_.get() + mark;
-    return *at == format_.separator || at == text.data() + length;  // a CR at the end of the line
-  };
-  // Of CSV, a line that is not complete may be a piece.
-  if (!quoted_ || (!quoted_->within_record() && (complete || ended_) &&
-                   std::ranges::all_of(line.marks, is_plain))) {
-    divide(line, length);
-  } else {
-    next_.fields.clear();
+  next_.line = line_;
+  next_.fields.clear();
+  if (!quoted_) {
+    divide_tsv(line, length);
+  } else if (quoted_->within_record() || !(complete || ended_) || !divide_csv(line, length)) {
+    next_.fields.clear();  // a line that is not complete may be a piece
     parse(text);
   }
   line_ += complete ? 1 : 0;
   return !next_.fields.empty();
 }
 
-/// Divides a line, of this length without what ends it, at its separators; an empty one has no
-/// fields.
-void RecordReader::divide(const Line& line, std::size_t length) {
+/// Divides a line of CSV, of this length without what ends it; an empty one has no fields. Returns
+/// false, with the line unchanged, if it is not a whole record, or not a well-formed one.
+bool RecordReader::divide_csv(const Line& line, std::size_t length) {
+  if (length == 0) return true;
   std::vector<std::string_view>& fields = next_.fields;
-  next_.line = line_;
-  if (length == 0) return fields.clear();
+  const char* from = line.text.data();
+  const char* const stop = from + length;
+  auto mark = line.marks.begin();
+  bool doubled = false;
+  while (true) {
+    const char* end = stop;  // of the field, and of its quotes
+    if (from < stop && *from == '"') {
+      const char* quote = nullptr;
+      while (true) {
+        do {
+          if (++mark == line.marks.end()) return false;
+          quote = buffer_.get() + *mark;
+        } while (*quote != '"');
+        end = quote + 1;
+        if (end == stop || *end != '"') break;
+        ++mark;
+        doubled = true;
+      }
+      if (end != stop && *end != format_.separator) return false;
+      fields.emplace_back(from + 1, quote);
+      ++mark;
+    } else {
+      if (mark != line.marks.end()) end = buffer_.get() + *mark;
+      if (end != stop && *end != format_.separator) return false;
+      fields.emplace_back(from, end);
+    }
+    if (end == stop) break;
+    ++mark;
+    from = end + 1;
+  }
+  if (doubled) {
+    for (std::string_view& field : fields) {
+      if (field.find('"') != std::string_view::npos) field = undouble(in_buffer(field));
+    }
+  }
+  return true;
+}
+
+/// The same for TSV, of which every line is a record.
+void RecordReader::divide_tsv(const Line& line, std::size_t length) {
+  if (length == 0) return;
+  std::vector<std::string_view>& fields = next_.fields;
   const auto stands = [&](char byte) {
-    return format_.is_tsv() && std::ranges::any_of(line.marks, [&](std::uint32_t mark) {
-             return buffer_[mark] == byte;
-           });
+    return std::ranges::any_of(line.marks,
+                               [&](std::uint32_t mark) { return buffer_[mark] == byte; });
   };
   if (stands('\0')) refuse_zeros({line.text.data(), length});
   const char* from = line.text.data();
@@ -234,9 +280,13 @@ void RecordReader::divide(const Line& line, std::size_t length) {
   fields[n] = {from, stop};
   if (escapes_ == Escapes::yes && stands('\\')) {
     for (std::string_view& field : fields) {
-      field = unescape({buffer_.get() + (field.data() - buffer_.get()), field.size()});
+      field = unescape(in_buffer(field));
     }
   }
+}
+
+std::span<char> RecordReader::in_buffer(std::string_view field) const {
+  return {buffer_.get() + (field.data() - buffer_.get()), field.size()};
 }
 
 /// Replaces escapes by what they stand for, in place.

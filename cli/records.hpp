@@ -82,7 +82,9 @@ class RecordReader {
   void find_marks_in(std::size_t first, std::size_t bytes);
   void refuse_zeros(std::string_view text) const;
   bool take(const Line& line);
-  void divide(const Line& line, std::size_t length);
+  bool divide_csv(const Line& line, std::size_t length);
+  void divide_tsv(const Line& line, std::size_t length);
+  std::span<char> in_buffer(std::string_view field) const;
   std::string_view unescape(std::span<char> field) const;
   void parse(std::string_view line);
   void finish();
