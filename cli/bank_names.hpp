@@ -23,8 +23,8 @@ std::string name_in(const std::string& metadata, std::uint32_t number);
 /// The names of the members, by number; empty where there is none.
 std::vector<std::string> names_of(const BankBase& bank);
 
-/// The numbers of the members of this name, among the names of all (names_of; that of a member may
-/// be empty, so `bank` says which there are). Throws UsageError, which names the option and the
+/// The numbers of the members called `name`. `names` is names_of(bank); `bank` tells members whose
+/// name is empty from numbers that are free. Throws UsageError, which names the option and the
 /// file, if there is none.
 std::vector<std::uint32_t> members_named(const BankBase& bank,
                                          const std::vector<std::string>& names,

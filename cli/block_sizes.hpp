@@ -23,8 +23,8 @@ inline constexpr double kAskedPerLine = 4, kRemovedPerLine = 1.25;
 /// gets the other half (RunOptions::batch_beside_keys).
 std::size_t window_keys(const FilterBase& filter, double keys_per_line, const RunOptions& run);
 /// Bytes of blocks whose keys are asked together and may be printed, so that they stay in memory as
-/// they were read. Integers: a window. Lines, which take more memory than a large batch would save:
-/// bytes of 1.25 integers for each cache line, but from 1 to 256 MiB.
+/// they were read. For integers that is a window. Lines take more memory than a large batch would
+/// save, so for them it is 10 bytes for each cache line of the filter, from 1 to 256 MiB.
 std::size_t printed_block(const FilterBase& filter, KeyKind kind, double keys_per_line,
                           const RunOptions& run);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
+#include <ranges>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -230,14 +231,13 @@ void CommandLine::option(const std::string& names, const std::string& value_name
 }
 
 void CommandLine::repeated(const std::string& names, const std::string& value_name,
-                           const std::string& help, Parse parse, Need need) {
+                           const std::string& help, Parse parse) {
   const auto parse_all = [parse = std::move(parse)](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) parse(unguarded(text));
   };
   app_.add_option_function<std::vector<std::string>>(names, parse_all, help)
       ->allow_extra_args(false)  // the next word is not a value of this option
-      ->type_name(value_name)
-      ->required(need == Need::required);
+      ->type_name(value_name);
 }
 
 void CommandLine::flag(const std::string& names, const std::string& help, bool& value) {
@@ -310,7 +310,8 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
   refuse_lookalikes(chosen, verb, words);
 
   std::vector<std::string> reversed;  // CLI11 expects the words in reverse
-  for (const char* word : words) reversed.insert(reversed.begin(), guarded(word));
+  reversed.reserve(words.size());
+  for (const char* word : std::views::reverse(words)) reversed.push_back(guarded(word));
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {

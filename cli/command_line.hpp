@@ -35,7 +35,7 @@ class CommandLine {
               std::string& value, Need need = Need::optional);
   /// An option that can be given several times; `parse` is called for each.
   void repeated(const std::string& names, const std::string& value_name, const std::string& help,
-                Parse parse, Need need = Need::optional);
+                Parse parse);
   void flag(const std::string& names, const std::string& help, bool& value);
   void flag(const std::string& names, const std::string& help, std::function<void()> use);
   /// A required positional argument.

@@ -34,10 +34,10 @@ FilterNotes read_notes(const std::string& metadata) {
     if (name == "u64") notes.kind = KeyKind::u64;
   }
   if (const auto it = json.find("capacity"); it != json.end() && it->is_number_unsigned()) {
-    notes.capacity = it->get<std::uint64_t>();
+    if (const auto keys = it->get<std::uint64_t>(); keys > 0) notes.capacity = keys;
   }
   if (const auto it = json.find("fpr"); it != json.end() && it->is_number()) {
-    notes.fpr = it->get<double>();
+    if (const double rate = it->get<double>(); rate > 0 && rate < 1) notes.fpr = rate;
   }
   return notes;
 }

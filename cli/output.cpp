@@ -110,6 +110,9 @@ void report_cut_file(int) {
 /// Notes the name of the temporary file, which is the one that must not exist yet.
 class NotingCalls final : public FileSystemCalls {
  public:
+  /// `to_new`: fails if another process has made the output meanwhile.
+  explicit NotingCalls(bool to_new) : to_new_(to_new) {}
+
   int open(const char* path, int flags, mode_t mode) override {
     if ((flags & O_EXCL) == 0) return FileSystemCalls::open(path, flags, mode);
     const std::size_t length = std::strlen(path);
@@ -122,7 +125,7 @@ class NotingCalls final : public FileSystemCalls {
     return fd;
   }
   int rename(const char* from, const char* to) override {
-    const int result = FileSystemCalls::rename(from, to);
+    const int result = to_new_ ? rename_to_new(from, to) : FileSystemCalls::rename(from, to);
     if (result == 0) unfinished.set = false;
     return result;
   }
@@ -130,6 +133,15 @@ class NotingCalls final : public FileSystemCalls {
     unfinished.set = false;
     return FileSystemCalls::unlink(path);
   }
+
+ private:
+  int rename_to_new(const char* from, const char* to) {
+    const int result = ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+    // Not every file system can do this.
+    return result != 0 && errno == EINVAL ? FileSystemCalls::rename(from, to) : result;
+  }
+
+  const bool to_new_;
 };
 
 /// What a file that exists is: "filter", "bank" or "delta"; empty if it is none of these.
@@ -234,7 +246,11 @@ Destination::Destination(const std::string& option, std::string path, const Rule
   } else if (!exists) {
     if (path_.empty())
       throw UsageError(fmt::format("{}: must name a file; - is standard output", option));
+    if (::stat(path_.c_str(), &old) != 0 && (errno == ENAMETOOLONG || errno == ELOOP)) {
+      throw_io(in_quotes(path_), errno);
+    }
     check_folder(path_);
+    is_new_ = rules.replace == Rules::Replace::nothing && !rules.force;
     return;
   }
   if (S_ISDIR(old.st_mode)) {
@@ -283,7 +299,7 @@ void Destination::write_parts(const std::function<void(const OutputFile&)>& prod
       write_to_standard_output({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }});
   }
-  NotingCalls calls;
+  NotingCalls calls(is_new_);
   write_file(path_, produce, calls);
   work_is_done(path_);
 }
@@ -303,12 +319,12 @@ void check_inputs(std::span<const std::string> inputs) {
       throw UsageError(
           fmt::format("{}: standard output goes to this input", display_name(inputs[i])));
     }
+    // (Standard input goes on where it was left, even if it is a regular file.)
+    const bool can_seek = is_regular(status) || S_ISCHR(status.st_mode);
+    if (inputs[i] != "-" && can_seek) continue;
     for (std::size_t j = 0; j < i; ++j) {
-      // (A regular file that standard input is goes on where it was left, too.)
       const bool twice = inputs[i] == "-" && inputs[j] == "-";
-      if (!twice && (is_regular(status) || S_ISCHR(status.st_mode) ||
-                     !same_file(status, status_of(inputs[j]))))
-        continue;
+      if (!twice && (can_seek || !same_file(status, status_of(inputs[j])))) continue;
       throw UsageError(fmt::format("{} is named twice, and can be read only once",
                                    display_name(inputs[j] == "-" ? inputs[j] : inputs[i])));
     }

@@ -84,8 +84,8 @@ std::uint64_t parse_count(std::string_view option, std::string_view text, std::u
   return parse_scaled(option, text, least, most, false);
 }
 
-std::uint64_t parse_bytes(std::string_view option, std::string_view text, std::uint64_t least) {
-  return parse_scaled(option, text, least, kNoLimit, true);
+std::uint64_t parse_bytes(std::string_view option, std::string_view text) {
+  return parse_scaled(option, text, 1, kNoLimit, true);
 }
 
 double parse_rate(std::string_view option, std::string_view text, LargestRate largest) {

@@ -23,9 +23,9 @@ inline constexpr std::uint64_t kNoLimit = std::numeric_limits<std::int64_t>::max
 /// suffixes k M G T (powers of 1000) or Ki Mi Gi Ti (powers of 1024).
 std::uint64_t parse_count(std::string_view option, std::string_view text, std::uint64_t least = 1,
                           std::uint64_t most = kNoLimit);
-/// A number of bytes: like parse_count, with an optional trailing B ("512MB" is 512·10^6, "512MiB"
-/// 512·2^20).
-std::uint64_t parse_bytes(std::string_view option, std::string_view text, std::uint64_t least = 1);
+/// A number of bytes, at least 1: like parse_count, with an optional trailing B ("512MB" is
+/// 512·10^6, "512MiB" 512·2^20).
+std::uint64_t parse_bytes(std::string_view option, std::string_view text);
 enum class LargestRate : bool { below_one, one };
 /// A rate in (0, 1), or in (0, 1]: "0.01" or "1%".
 double parse_rate(std::string_view option, std::string_view text,

@@ -33,11 +33,11 @@ std::uint64_t saturated_counters(const Statistics& statistics) {
 
 void warn_of_saturated(std::uint64_t counters) {
   if (counters == 0) return;
-  note(
-      fmt::format("saturated counters, which can no longer be lowered: {}. A key that has no "
-                  "others is never removed. There are too many keys, or too many copies of some: "
-                  "build a larger filter, or insert each key once (sort -u, or scbf insert --new)",
-                  grouped(counters)));
+  note(fmt::format(
+      "saturated counters, which can no longer be lowered: {}. A key that has no "
+      "others can never be removed. There are too many keys, or too many copies of some: "
+      "build a larger filter, or insert each key once (sort -u, or scbf insert --new)",
+      grouped(counters)));
 }
 
 void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics,
@@ -77,7 +77,8 @@ void check_rate(const FilterBase& filter, double most, const Refusal& refusal) {
   }
   if (rate <= most) return;
   std::string way_out = refusal.way_out;
-  // No filter for such a rate is below the limit. (A low limit is meant as it is.)
+  // A filter that was planned above the limit can never meet it. (Whoever gave a lower limit than
+  // the default meant it.)
   if (refusal.planned && *refusal.planned > most && most >= kMostFpr) {
     const auto in_percent = [](double p) { return fmt::format("{:.0f}%", std::ceil(100 * p)); };
     way_out = rate <= kClearly * *refusal.planned

@@ -15,6 +15,7 @@
 #include "block_sizes.hpp"
 #include "describe.hpp"
 #include "errors.hpp"
+#include "files/file_io.hpp"
 #include "filter_file.hpp"
 #include "filter_notes.hpp"
 #include "free_memory.hpp"
@@ -149,13 +150,10 @@ struct ChangeSession {
 std::filesystem::path written_file(const Destination& to) {
   namespace fs = std::filesystem;
   if (to.is_standard_output()) return to.path();
-  constexpr int kMostLinks = 40;
-  fs::path path = fs::absolute(to.path());
-  std::error_code ignored;
-  for (int i = 0; i < kMostLinks && fs::is_symlink(path, ignored); ++i) {
-    path = path.parent_path() / fs::read_symlink(path);
-  }
-  return fs::weakly_canonical(path);
+  const fs::path path = fs::absolute(behind_links(to.path()));
+  std::error_code error;
+  const fs::path canonical = fs::weakly_canonical(path, error);
+  return error ? path : canonical;
 }
 
 /// Where a list of keys goes that is written beside the filter, if `path` is not empty.
@@ -267,7 +265,9 @@ struct Limit {
   bool given = false;
 
   bool exceeded(std::uint64_t absent, std::uint64_t all) const {
-    return keys ? absent > *keys : static_cast<double>(absent) > share * static_cast<double>(all);
+    constexpr double kRounding = 1 + 1e-12;  // 29 % of 100 are a little less than 29
+    return keys ? absent > *keys
+                : static_cast<double>(absent) > share * static_cast<double>(all) * kRounding;
   }
   std::string text() const {
     return keys ? grouped(*keys) : share == kHalf ? std::string("half of them") : percent(share);
@@ -366,11 +366,15 @@ int remove(const RemoveOptions& options) {
       (options.most_absent.given || sum.removed > 0)) {
     throw Incompatible(fmt::format(
         "{}: {}, more than {}: nothing is removed. Were they removed before, or do they end in a "
-        "CR? Then the other {} may be false positives, whose removal makes other keys absent; "
-        "--max-absent {} removes them all the same{}",
+        "CR?{}{}",
         display_name(options.file), absent_of_all, options.most_absent.text(),
-        grouped(keys - sum.absent), sum.absent,
-        list ? fmt::format(". {} lists the absent ones", list->path()) : ""));
+        sum.removed == 0
+            ? ""
+            : fmt::format(" Then the other {} may be false positives, whose removal makes other "
+                          "keys absent; --max-absent {} removes them all the same",
+                          grouped(keys - sum.absent), sum.absent),
+        list ? fmt::format("{} {} lists the absent ones", sum.removed == 0 ? "" : ".", list->path())
+             : ""));
   }
   const Statistics statistics = session.save(list);
   const double lost = lost_with_one(statistics);

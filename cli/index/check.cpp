@@ -169,7 +169,8 @@ int check(const CheckOptions& options) {
     asked = 0;
     if (again) report = compare(options, index);
   }
-  // A writer saves filters before and after what is shown here, and has others in its memory.
+  // Beside a writer, its files and its memory differ at any moment, so a reader's check of filters
+  // says nothing.
   if (index.read_only()) asked = 0;
   const bool ok = report.problem_count == 0 && asked == 0;
   if (target.json) {

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filters for readers: bits, compressed files, and deltas."""
 
+import fcntl
 import os
 import resource
+import subprocess
 
 from support import CORRUPT, INPUT_OUTPUT, OK, USAGE, CommandTest, lines, words
 
@@ -225,6 +227,19 @@ class Deltas(CommandTest):
         self.build("other.scbf", self.keys[:9])
         self.scbf("delta", "published.scbf", "other.scbf", "-o", "3.delta")
         self.assertIn("'other.scbf' is not of the shape of 'published.scbf': the delta is whole", self.err)
+
+    def test_a_delta_that_another_command_made_meanwhile_stays(self):
+        before = self.digest("published.scbf")
+        with open(self.path("published.scbf"), "rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            process = self.start("delta", "published.scbf", "f.scbf", "-o", "next.delta", stderr=subprocess.PIPE)
+            self.assertIn(b"waiting", process.stderr.readline())
+            self.write("next.delta", "of the other command")
+        self.assertIn(b"'next.delta': cannot rename the new file into place: File exists", process.stderr.read())
+        self.assertEqual(process.wait(30), INPUT_OUTPUT)
+        self.assertEqual(self.read("next.delta"), b"of the other command")
+        self.assertEqual(self.digest("published.scbf"), before)
+        self.assertEqual([name for name in self.files() if "tmp" in name], [])
 
     def test_a_delta_that_the_published_bits_do_not_follow_is_removed(self):
         self.scbf("delta", "published.scbf", "f.scbf", "-o", "1.delta")

@@ -194,11 +194,18 @@ class InsertAndRemove(CommandTest):
             self.assertIn("nothing is removed", self.err)
             self.assertEqual(self.digest("f.scbf"), before)
             self.assertEqual(self.read("list"), lines(words(10, "no") + more))
+        # A share is exact, although 29 % of 100 are less than 29 in binary.
+        for share in (29, 57, 58):
+            keys_of_100 = lines(words(100 - share) + words(share, "no"))
+            self.scbf("remove", "f.scbf", "--max-absent", f"{share - 1}%", "-o", "g.scbf", "--force", stdin=keys_of_100,
+                      code=CORRUPT)
+            self.scbf("remove", "f.scbf", "--max-absent", f"{share}%", "-o", "g.scbf", "--force", stdin=keys_of_100)
         report = self.scbf_json("remove", "f.scbf", "--max-absent", "100%",
                                 stdin=lines(keys + words(1, "not")))
         self.assertEqual((report["removed"], report["absent"]), (10, 11))
         self.assertIn("11 of 21 keys are absent", self.err)
         self.scbf("remove", "f.scbf", "--max-absent", 0, stdin=lines(words(5, "no")), code=CORRUPT)
+        self.assertNotIn("the other", self.err)  # there is none
         self.scbf("remove", "f.scbf", stdin=lines(words(5, "no")), code=NOTHING_FOUND)
         for bad in ("-1", "x", "101%", "half", "0.5", "%", "1e-3%x"):
             self.refused("remove", "f.scbf", f"--max-absent={bad}",
@@ -255,6 +262,18 @@ class InsertAndRemove(CommandTest):
                              mentions=["the filter is written there"])
         self.scbf("insert", "f.scbf", "--new", "link", "-o", "else.scbf", stdin=b"x\n")
         self.assertEqual(self.read("out.scbf"), b"x\n")
+
+    def test_a_filter_whose_links_lead_nowhere(self):
+        self.build("f.scbf", words(100))
+        os.symlink("b", self.path("a"))
+        os.symlink("a", self.path("b"))
+        for name, says in (("a", "'a': cannot write: Too many levels of symbolic links"),
+                           ("n" * 300, "File name too long")):
+            for option in ([], ["--absent", "list"]):
+                self.scbf("remove", "f.scbf", *option, "-o", name, stdin=b"x\n", code=INPUT_OUTPUT)
+                self.assertIn(says, self.err)
+                self.assertNotIn("filesystem error", self.err)
+        self.assertFalse(os.path.exists(self.path("list")))
 
     def test_a_list_that_nobody_reads_to_its_end(self):
         self.scbf("build", "--capacity", 200_000, "--fpr", "1e-5", "-o", "f.scbf", stdin=b"")

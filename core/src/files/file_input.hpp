@@ -28,8 +28,7 @@ class Input {
   /// For a part whose length is unknown.
   static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
-  Input(std::string name, const ByteSource& source, std::optional<std::uint64_t> bytes = {})
-      : name_(std::move(name)), source_(&source), bytes_(bytes) {}
+  Input(std::string name, const ByteSource& source) : name_(std::move(name)), source_(&source) {}
   Input(std::string name, const ByteSource& source, InputFile& file)
       : name_(std::move(name)), source_(&source), bytes_(file.bytes()), file_(&file) {}
   Input(std::string name, std::span<const std::byte> memory)

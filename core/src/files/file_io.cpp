@@ -158,21 +158,6 @@ OutputFile regular_file(FileSystemCalls& calls, int fd, const fs::path& path) {
   return file;
 }
 
-/// The name at the end of a chain of symbolic links, whether a file exists there or not. Renaming
-/// onto a link would replace the link.
-fs::path behind_links(const fs::path& path) {
-  constexpr int kMostLinks = 40;  // as the kernel has it
-  fs::path target = path;
-  for (int links = 0;; ++links) {
-    std::error_code error;
-    if (!fs::is_symlink(fs::symlink_status(target, error))) return target;
-    if (links == kMostLinks) throw_io(path, "cannot write", ELOOP);
-    const fs::path next = fs::read_symlink(target, error);
-    if (error) throw_io(path, "cannot read symbolic link", error.value());
-    target = target.parent_path() / next;  // an absolute `next` replaces all
-  }
-}
-
 fs::path directory_of(const fs::path& path) {
   const fs::path parent = path.parent_path();
   return parent.empty() ? fs::path(".") : parent;
@@ -308,6 +293,20 @@ void keep_owner_and_permissions(FileSystemCalls& calls, int fd, const struct sta
 }
 
 }  // namespace
+
+fs::path behind_links(const fs::path& path) {
+  constexpr int kMostLinks = 40;  // as the kernel has it
+  fs::path target = path;
+  // Renaming onto a link would replace the link.
+  for (int links = 0;; ++links) {
+    std::error_code error;
+    if (!fs::is_symlink(fs::symlink_status(target, error))) return target;
+    if (links == kMostLinks) throw_io(path, "cannot write", ELOOP);
+    const fs::path next = fs::read_symlink(target, error);
+    if (error) throw_io(path, "cannot read symbolic link", error.value());
+    target = target.parent_path() / next;  // an absolute `next` replaces all
+  }
+}
 
 void write_file(const fs::path& path, const std::function<void(const ByteSink&)>& produce,
                 FileSystemCalls& calls) {

@@ -72,6 +72,10 @@ void write_file(const std::filesystem::path& path,
                 const std::function<void(const ByteSink&)>& produce,
                 FileSystemCalls& calls = FileSystemCalls::system());
 
+/// The file that writing to `path` replaces: the name at the end of its symbolic links, whether a
+/// file exists there or not. Throws IoError if there are too many links, as in a ring of them.
+std::filesystem::path behind_links(const std::filesystem::path& path);
+
 /// Throws IoError if the regular file `path`, whose status is `old`, is not to be replaced.
 /// Renaming needs no permission on the file itself, but a file that this process may not write, or
 /// that nobody may write (which does not stop root), is meant to stay.
