@@ -23,7 +23,7 @@ namespace {
 
 // Limits of a batch of values that is hashed and inserted together.
 constexpr std::size_t kBuildValues = 16 * 1024, kBuildBytes = 4u << 20;
-// A filter is rebuilt when its left-over entries exceed a kLeftOverParts-th of its region's values,
+// A filter is rebuilt when its left-over entries exceed 1 / kLeftOverParts of its region's values,
 // or when it is oversized; between saves, only if more than kBetweenSaves entries are left over or,
 // in an oversized filter, were removed. So no more than kLeftOverParts values are read for each
 // removal. The rest of a rebuild costs about as much as a save, or is shared by kBetweenSaves

@@ -140,8 +140,8 @@ struct SecondaryIndex::State {
   /// Whether fewer stages would do for half as many values again, and enough were removed to pay
   /// for a rebuild.
   bool oversized(const index::Region& region) const;
-  /// 0 if the filter is not oversized and its left-over entries are within their bound. A rebuild
-  /// is due when it grows. (If that fails, it is not tried again with every write.)
+  /// 0 if the filter is not oversized and its left-over entries are within their bound. Each time
+  /// it grows, a rebuild is due; one that failed is not tried again until it grows once more.
   std::uint64_t rebuilds_due(const index::Region& region) const;
   /// Sets region.fpr, stages and filter_bytes.
   void estimate_rate(index::Region& region);

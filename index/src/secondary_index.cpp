@@ -85,24 +85,33 @@ SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const T
                     identity = encode_number(random_number());
   Router{plan, options};  // throws for an invalid plan before anything is written
   std::error_code error;
-  std::filesystem::create_directories(path, error);
+  const bool is_made = std::filesystem::create_directories(path, error);
   if (error) throw detail::io_error(path, "cannot create", error.value());
-  const bool is_empty = std::filesystem::is_empty(path, error);
-  if (error) throw detail::io_error(path, "cannot read", error.value());
-  if (!is_empty) {
-    throw IoError(fmt::format("{}: not empty: an index needs its own directory",
-                              detail::in_quotes(path.string())),
-                  ENOTEMPTY, path.string());
+  bool store_is_made = false;  // by this call, which then may remove it
+  try {
+    const bool is_empty = std::filesystem::is_empty(path, error);
+    if (error) throw detail::io_error(path, "cannot read", error.value());
+    store_is_made = is_empty && std::filesystem::create_directory(path / kStore, error);
+    if (error) throw detail::io_error(path, "cannot create", error.value());
+    if (!store_is_made) {
+      throw IoError(fmt::format("{}: not empty: an index needs its own directory",
+                                detail::in_quotes(path.string())),
+                    ENOTEMPTY, path.string());
+    }
+    auto store = std::make_unique<Store>(path / kStore, Store::Open::create, options.cache_bytes);
+    StoreBatch batch = store->batch();
+    batch.put(Family::meta, kDefinition, definition);
+    batch.put(Family::meta, kIdentity, identity);
+    batch.put(Family::meta, region_record_key(0), encode_region({0, ""}));
+    batch.put(Family::meta, region_state_key(0), encode_state({}));
+    batch.put(Family::meta, kNextRegion, encode_number(1));
+    store->write(std::move(batch), true);
+    return SecondaryIndex(std::make_unique<State>(path, schema, plan, options, std::move(store)));
+  } catch (...) {  // so that the call can be repeated
+    if (store_is_made) std::filesystem::remove_all(path / kStore, error);
+    if (is_made) std::filesystem::remove(path, error);  // if it is empty
+    throw;
   }
-  auto store = std::make_unique<Store>(path / kStore, Store::Open::create, options.cache_bytes);
-  StoreBatch batch = store->batch();
-  batch.put(Family::meta, kDefinition, definition);
-  batch.put(Family::meta, kIdentity, identity);
-  batch.put(Family::meta, region_record_key(0), encode_region({0, ""}));
-  batch.put(Family::meta, region_state_key(0), encode_state({}));
-  batch.put(Family::meta, kNextRegion, encode_number(1));
-  store->write(std::move(batch), true);
-  return SecondaryIndex(std::make_unique<State>(path, schema, plan, options, std::move(store)));
 }
 
 SecondaryIndex SecondaryIndex::open(const std::filesystem::path& path,

@@ -138,8 +138,8 @@ struct Store::State {
       const std::string index = path.parent_path().string();
       throw IoError(
           fmt::format(
-              "{}: {} has it open for writing, and only one can: close it there, or read beside it "
-              "(open_read_only; scbf index get, query, export, backup, stats, regions, check)",
+              "{}: {} has it open for writing, and only one can: close it there, or open it here "
+              "read-only (as do scbf index get, query, export, backup, stats, regions, check)",
               detail::in_quotes(index),
               status.ToString().find("current process") == std::string::npos ? "another process"
                                                                              : "this process"),
