@@ -29,6 +29,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from scbf._asked import Asked, check_asked
+from scbf.errors import InvalidKey
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -48,7 +49,7 @@ def register(connection: DuckDBPyConnection, name: str, filter: Asked, *, thread
     * UUID, as its text in lower case with hyphens. After ``SET arrow_lossless_conversion = true`` DuckDB sends UUID
       and BIT in forms that are refused: cast them to VARCHAR, which gives the same keys under both settings.
 
-    All others are refused, such as BOOLEAN, DOUBLE, DECIMAL, DATE, TIMESTAMP and LIST.
+    All others are refused, such as BOOLEAN, DOUBLE, DECIMAL, DATE, TIMESTAMP, LIST and STRUCT.
 
     The filter is asked whenever a query runs, prepared ones included, so later changes of the filter show in later
     queries. (For this, DuckDB is told that the function has side effects. The price: in a WHERE clause, it reads the
@@ -71,6 +72,8 @@ def register(connection: DuckDBPyConnection, name: str, filter: Asked, *, thread
     def contains(*columns: pyarrow.ChunkedArray) -> pyarrow.Array:
         if len(columns) != 1:
             raise TypeError(f"{name}() takes one key, not {len(columns)}")
+        if pyarrow.types.is_struct(columns[0].type):  # which to Arrow is a table, too
+            raise InvalidKey(f"{columns[0].type}: a STRUCT is no key; give one of its fields")
         return pyarrow.array(filter.contains(columns[0], threads=threads))
 
     # None for the parameters means any type. With types, the function would need casts, and a name for each type.

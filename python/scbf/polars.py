@@ -18,7 +18,7 @@ Parquet file, and the other columns are decoded only for rows that pass.
 front. ``.fill_null(False)`` gives what ``Filter.contains()`` says of null keys.
 
 **Keys** are those of the package: integers of up to 64 bits, String, Binary, Categorical and Enum. Others, such
-as Float64 or Date, raise :class:`scbf.InvalidKey` when the query runs.
+as Float64, Date or Struct, raise :class:`scbf.InvalidKey` when the query runs.
 
 The filter is asked when the query runs, not when the expression is made, so changes in between count. A
 lazy frame that is serialised (Polars needs cloudpickle for that) carries a copy of the filter; not of a Replica,
@@ -35,6 +35,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("scbf.polars needs Polars: pip install polars", name="polars") from error
 
 from scbf._asked import Asked, check_asked
+from scbf.errors import InvalidKey
 
 __all__ = ["ScbfExpr", "ScbfSeries", "contains"]
 
@@ -42,6 +43,8 @@ __all__ = ["ScbfExpr", "ScbfSeries", "contains"]
 def _contains(keys: polars.Series, filter: Asked, threads: int) -> polars.Series:
     """The filter's answers, null for null keys. Uses Series' own methods only where it must: if the engine is busy,
     most of them take milliseconds."""
+    if isinstance(keys.dtype, polars.Struct):  # which to Arrow is a table, too
+        raise InvalidKey(f"{keys.dtype}: a Struct is no key; give one of its fields, as by struct.field()")
     answers = polars.Series(keys.name, filter.contains(keys, threads=threads))
     return answers.set(keys.is_null(), None) if keys.null_count() > 0 else answers
 

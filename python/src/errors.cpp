@@ -128,6 +128,10 @@ void set_python_error() noexcept {
       translate(std::current_exception(), nullptr);
     } catch (nb::python_error& error) {
       error.restore();
+    } catch (const nb::builtin_exception& error) {
+      PyErr_SetString(
+          error.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_RuntimeError,
+          error.what());
     } catch (const std::bad_alloc&) {
       PyErr_NoMemory();
     } catch (const std::exception& error) {

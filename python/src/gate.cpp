@@ -145,10 +145,11 @@ void count(Gate& gate, Passage::To purpose, int by) {
 
 }  // namespace
 
-Passage::Passage(Gate& gate, To purpose, const Unfinished* own) : gate_(gate), purpose_(purpose) {
+Passage::Passage(Gate& gate, To purpose, const Unfinished* own, Closed closed)
+    : gate_(gate), purpose_(purpose) {
   enter(gate, purpose, own);
   try {
-    check_open(gate);
+    if (closed == Closed::refuse) check_open(gate);
     inside.push_back(&gate);
   } catch (...) {
     leave(gate, purpose);

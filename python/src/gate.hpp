@@ -50,8 +50,10 @@ class Gate {
 class Passage {
  public:
   enum class To { read, change };
-  /// `own`: unfinished work that this passage goes on with, or does not look at.
-  Passage(Gate& gate, To purpose, const Unfinished* own = nullptr);
+  enum class Closed { refuse, let_in };
+  /// `own`: unfinished work that this passage goes on with, or does not look at. `closed`: what
+  /// becomes of a thread that comes to a closed object.
+  Passage(Gate& gate, To purpose, const Unfinished* own = nullptr, Closed closed = Closed::refuse);
   ~Passage();
   Passage(const Passage&) = delete;
   Passage& operator=(const Passage&) = delete;

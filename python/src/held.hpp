@@ -30,11 +30,11 @@ struct Held {
   PlannedFor planned;
   /// Of a bank: the plans of the members that were looked at. Under Passage::To::change.
   std::map<std::uint32_t, PlannedFor> member_plans;
-  KeyKinds kinds;  ///< of a filter
+  KeyKinds kinds{std::is_base_of_v<BankBase, Value> ? "bank" : "filter"};  ///< of these two
 
   explicit Held(Value&& from) : value(std::move(from)) {}
 
-  /// A filter or bank made of another has its plan, and a filter its kinds of keys.
+  /// A filter or bank made of another has its plan and its kinds of keys.
   template <class Other>
   void take_notes_of(const Held<Other>& other) noexcept {
     planned.take(other.planned);
@@ -52,13 +52,12 @@ struct Held {
 /// Filters and banks take what their metadata note.
 template <class Value>
 requires(!std::is_reference_v<Value>) std::unique_ptr<Held<Value>> hold(Value&& value) {
-  constexpr bool kIsFilter = std::is_base_of_v<FilterBase, Value>;
   auto held = std::make_unique<Held<Value>>(std::move(value));
-  if constexpr (kIsFilter || std::is_base_of_v<BankBase, Value>) {
+  if constexpr (std::is_base_of_v<FilterBase, Value> || std::is_base_of_v<BankBase, Value>) {
     const Notes notes = read_notes(held->value.metadata());
     const bool one = held->value.growth().policy() == Growth::Policy::one;
     if (one && notes.capacity && notes.fpr) held->planned.set(*notes.capacity, *notes.fpr);
-    if (kIsFilter && notes.kinds != KindsOfKeys::none) held->kinds.begin_with(notes.kinds);
+    if (notes.kinds != KindsOfKeys::none) held->kinds.begin_with(notes.kinds);
   }
   return held;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kinds of keys a filter holds, to notice when it is asked for the other: the number 5 and
-// the text "5" are two keys.
+// Which kinds of keys a filter or bank holds, to notice when it is asked for the other: the number
+// 5 and the text "5" are two keys.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,10 +19,13 @@ constexpr KindsOfKeys operator|(KindsOfKeys a, KindsOfKeys b) noexcept {
   return static_cast<KindsOfKeys>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
 }
 
-/// The kinds that a filter holds, if they are known: those of its insertions since it was made
-/// empty, or the one that the command noted in its metadata. Any number of threads may use it.
+/// The kinds that a filter or bank holds, if they are known: those of its insertions since it was
+/// made empty, or the one that the command noted in its metadata. Any number of threads may use it.
 class KeyKinds {
  public:
+  /// `holder`: "filter" or "bank".
+  explicit KeyKinds(const char* holder) noexcept : holder_(holder) {}
+
   /// The filter has come from elsewhere.
   void forget() noexcept { state_.fetch_and(kWarned, std::memory_order_relaxed); }
   /// It has just been made, or emptied.
@@ -40,7 +43,7 @@ class KeyKinds {
     const std::uint32_t warned = state() & kWarned;
     state_.store((other.state() & ~kWarned) | warned, std::memory_order_relaxed);
   }
-  /// Another filter has been merged into it.
+  /// Another filter has been merged into it, or added to it.
   void join(const KeyKinds& other) noexcept {
     if ((other.state() & kKnown) == 0) return forget();
     inserted(static_cast<KindsOfKeys>(other.state() & kKinds));
@@ -90,9 +93,9 @@ class KeyKinds {
     if (!other || (now & kKnown) == 0) return;
     if ((state_.fetch_or(kWarned, std::memory_order_relaxed) & kWarned) != 0) return;
     const std::string holds =
-        (now & kNoted) != 0
-            ? fmt::format("the command built the filter of {}", text ? "numbers" : "lines of text")
-            : fmt::format("the filter holds {}", text ? "numbers" : "text");
+        (now & kNoted) != 0 ? fmt::format("the command built the {} of {}", holder_,
+                                          text ? "numbers" : "lines of text")
+                            : fmt::format("the {} holds {}", holder_, text ? "numbers" : "text");
     const std::string warning = fmt::format(
         "{}, {}{}{}: 5 and '5' are two keys; make {}, for example by {}", holds, kind.before,
         text ? "text" : "numbers", kind.after, text ? "numbers of the text" : "text of the numbers",
@@ -103,6 +106,7 @@ class KeyKinds {
     }
   }
 
+  const char* holder_;
   mutable std::atomic<std::uint32_t> state_{0};
 };
 

@@ -81,6 +81,19 @@ def test_bad_keys(call: str, keys: Any, message: str) -> None:
     assert some == filled([])
 
 
+SINGLE = [(key, message) for key, message in BAD if not isinstance(key, list) and "key 1" not in message]
+
+
+@pytest.mark.parametrize(("key", "message"), SINGLE, ids=[message[:40] for _, message in SINGLE])
+def test_bad_keys_that_in_is_asked_for(key: Any, message: str) -> None:
+    for some in (filled([1]), scbf.Replica(scbf.BloomFilter.of(filled([1])).advance(filled([1])))):
+        with pytest.raises(scbf.InvalidKey) as raised:
+            key in some
+        assert message in str(raised.value)
+        with pytest.raises(scbf.InvalidKey, match="`in` asks for one key; use contains"):
+            [1, 2] in some
+
+
 @pytest.mark.parametrize("unit", ["s", "ns", "D"])
 def test_moments_cannot_be_keys(unit: str) -> None:
     for kind in ("M8", "m8"):

@@ -131,6 +131,8 @@ def test_other_types_are_their_text_or_refused(connection: Any, lossless: bool) 
     for key in ("1::HUGEINT", "1::UHUGEINT", "1::BIGNUM", "true", "TIMETZ '12:00:00+01'", "INTERVAL 1 DAY"):
         with pytest.raises(duckdb.Error, match="InvalidKey: an Arrow column of .* cannot be keys"):
             connection.execute(f"SELECT seen({key})").fetchall()
+    with pytest.raises(duckdb.Error, match="InvalidKey: struct<a: int32>: a STRUCT is no key; give one of its fields"):
+        connection.execute("SELECT seen({'a': 1})").fetchall()
 
 
 def test_names(connection: Any) -> None:

@@ -46,6 +46,20 @@ def test_layouts(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+def test_several_values_of_one_column(tmp_path: Path) -> None:
+    with scbf.SecondaryIndex.create(tmp_path / "i", key="id", columns=["tags"], indexed={"tags": ","}) as index:
+        index.load({"id": str(i), "tags": tags} for i, tags in enumerate(["a,b", "a", "b,c", "a,c,b"]))
+        for both in (["a", "b"], ("b", b"a")):
+            assert index.query({"tags": both}, keys_only=True).rows == ["0", "3"]
+            assert list(index.query_rows({"tags": both}, keys_only=True)) == ["0", "3"]
+        assert [answer.rows for answer in index.query([{"tags": ["a", "c"]}, {"tags": "c"}], keys_only=True)] == [
+            ["3"], ["2", "3"]]
+        with pytest.raises(scbf.InvalidArgument, match="a value: must be str or bytes, is int"):
+            index.query({"tags": ["a", 5]})
+        with pytest.raises(scbf.InvalidArgument):
+            index.query({"tags": []})
+
+
 @pytest.mark.parametrize(("name", "number", "limits"), [
     ("servers", 0, "1 to 65536"), ("servers", 2**32 + 1, "1 to 65536"),
     ("region_values", 0, r"1 to 2\*\*64 - 1"), ("seed", -1, r"0 to 2\*\*64 - 1")])

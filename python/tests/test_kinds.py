@@ -68,6 +68,53 @@ def test_text(keys: Any) -> None:
         filter.contains([1])
 
 
+def bank_of(holds: list[Any]) -> scbf.Bank:
+    bank = scbf.Bank(geometry=GEOMETRY, seed=42)
+    bank.add_member(), bank.add_member(filled(holds))
+    bank.insert(0, holds)
+    return bank
+
+
+def find_nothing(bank: scbf.Bank | scbf.BloomBank, keys: list[Any]) -> None:
+    assert bank.find(keys[0]) == [] and not any(map(len, bank.find(keys)))
+
+
+@pytest.mark.parametrize("ask", [
+    lambda bank, keys: bank.find(keys), lambda bank, keys: bank.find(keys[0]),
+    lambda bank, keys: bank.remove(0, keys), lambda bank, keys: bank.remove(0, keys[0]),
+    lambda bank, keys: bank.copy().find(keys), lambda bank, keys: scbf.BloomBank.of(bank).find(keys)])
+def test_banks_warn_too(ask: Callable[[Any, Any], Any]) -> None:
+    for holds, asked, message in (([1, 2], ["1", "2"], FOR_TEXT), (["1", "2"], [1, 2], FOR_NUMBERS)):
+        with pytest.warns(scbf.KeyKindWarning, match=message.replace("the filter", "the bank")):
+            ask(bank_of(holds), asked)
+
+
+@pytest.mark.usefixtures("as_errors")
+def test_banks_that_may_hold_both_do_not_warn(tmp_path: Path) -> None:
+    def inserted(bank: scbf.Bank) -> None:
+        bank.insert_each([0, 1], ["a", "b"])
+
+    def removed(bank: scbf.Bank) -> None:
+        bank.insert(1, "a")
+        bank.remove(1, "a")
+
+    loaded = scbf.Filter.from_bytes(filled([3]).to_bytes())
+    for change in (inserted, removed, lambda bank: bank.add_member(loaded), lambda bank: bank.add_members([loaded]),
+                   lambda bank: bank.replace_member(1, loaded)):
+        bank = bank_of([1, 2])
+        change(bank)
+        find_nothing(bank, ["x", "y"])
+        find_nothing(scbf.BloomBank.of(bank), ["x", "y"])
+    find_nothing(scbf.Bank.from_bytes(bank_of([1]).to_bytes()), ["x"])
+    bits = scbf.BloomBank.of(bank_of([1]))
+    bits.add_member(scbf.BloomFilter.of(loaded))
+    find_nothing(bits, ["x"])
+    bits = scbf.BloomBank.of(bank_of([1]))
+    published = scbf.BloomFilter(geometry=GEOMETRY.of_bits, seed=42)
+    bits.apply(1, published.advance(loaded))
+    find_nothing(bits, ["x"])
+
+
 def test_filters_made_of_others_hold_what_those_hold() -> None:
     numbers, text = filled([1]), filled(["a"])
     for made in (numbers.copy(), scbf.BloomFilter.of(numbers), numbers | numbers):
@@ -157,6 +204,19 @@ def test_metadata_that_are_no_notes_say_nothing() -> None:
         filter = scbf.Filter.from_bytes(odd.to_bytes())
         filter.insert(range(900))
         assert "a" not in filter and filter.metadata == metadata
+
+
+@pytest.mark.skipif(not COMMAND, reason="SCBF_COMMAND does not name the scbf command")
+@pytest.mark.parametrize("metadata", ['{"capacity": 0, "fpr": 5}', '{"capacity": -1, "fpr": -3}', '{"fpr": 1}'])
+def test_the_command_believes_no_impossible_notes_either(metadata: str, tmp_path: Path) -> None:
+    odd = scbf.Filter(capacity=10, fpr=0.01)
+    odd.metadata = metadata
+    odd.save(tmp_path / "odd")
+    assert COMMAND
+    done = subprocess.run([COMMAND, "insert", "--keys", "decimal", tmp_path / "odd", "-"],
+                          input="".join(f"{i}\n" for i in range(17)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "planned" not in done.stderr and "in a filter for" not in done.stderr
 
 
 @pytest.mark.usefixtures("as_errors")

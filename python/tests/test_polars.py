@@ -167,6 +167,8 @@ def test_columns_that_cannot_be_keys(keys: Any, engine: str) -> None:
         pl.LazyFrame({"k": keys}).select(pl.col("k").scbf.contains(filter)).collect(engine=engine)
     with pytest.raises(scbf.InvalidKey, match="cannot be keys"):
         keys.scbf.contains(filter)
+    with pytest.raises(scbf.InvalidKey, match="a Struct is no key; give one of its fields"):
+        pl.Series([{"a": 1}, None]).scbf.contains(filter)
 
 
 @pytest.mark.parametrize("wrong", [scbf.Bank(geometry=GEOMETRY), {1, 2}, None], ids=["Bank", "set", "None"])

@@ -308,6 +308,23 @@ def test_a_generator_that_closes_the_filter() -> None:
             call(keys())
 
 
+def test_whoever_closes_last_finds_it_closed() -> None:
+    some = filled([1])
+    closers: list[Thread] = []
+
+    def progress(_done: int, _all: int) -> None:
+        if not closers:
+            closers.extend(Thread(some.close) for _ in range(4))
+            time.sleep(0.05)  # in which they come to wait
+
+    some.insert([2], progress=progress)
+    assert len(closers) == 4
+    for closer in closers:
+        closer.join()
+    with pytest.raises(scbf.InvalidArgument, match="closed"):
+        some.contains([1])
+
+
 def test_exceptions_of_generators() -> None:
     some = filled([])
 

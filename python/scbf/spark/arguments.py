@@ -13,14 +13,15 @@ from scbf.typing import Layout
 
 
 def whole_number(name: str, value: Any, least: int, most: int) -> int:
-    """The value as an int. Raises InvalidArgument unless it is an int from ``least`` to ``most``."""
+    """The value as an int; a float may be whole, too, such as 1e6. Raises InvalidArgument unless it is from ``least``
+    to ``most``."""
     try:
-        number = operator.index(value)
+        number = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
     except TypeError:
         number = least - 1
-    if not least <= number <= most:
+    if isinstance(value, bool) or not least <= number <= most:
         limit = "2**64 - 1" if most == 2**64 - 1 else f"{most:,}"
-        raise InvalidArgument(f"{name} {value!r}: must be an int from {least} to {limit}")
+        raise InvalidArgument(f"{name} {value!r}: must be a whole number from {least} to {limit}")
     return number
 
 

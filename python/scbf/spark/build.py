@@ -51,7 +51,8 @@ class BuildReport:
         keys: keys inserted, repetitions counted, nulls not.
         estimated_keys: distinct keys, from the fill.
         estimated_fpr: the false-positive rate, from the fill.
-        saturated: counters at 15, which no removal lowers.
+        saturated: counters that no removal lowers: at 15; in layout ranked at 255, and those of blocks whose counts
+            are lost.
         partitions: partial filters, one for each partition of the frame.
         widths: tasks of each level of the tree; it has ``len(widths)`` levels above the partial filters.
         sent_bytes: of all messages, of all levels; compressed.

@@ -32,8 +32,9 @@ def remove(filter: Filter, df: DataFrame, key: str | Column) -> int:
         filter: a filter of one stage; changed in place.
         df, key: as in build().
     Returns:
-        how many counters may be too high from now on, because they are at 15, which means 15 or more. Keys are
-        never lost by this.
+        how many counters may be too high from now on, because nobody knows what they would be: those at 15, which
+        means 15 or more; in layout ranked those at 255, and those of blocks whose counts are lost. Keys are never
+        lost by this.
     Raises:
         Incompatible: if the keys are not all in the filter, or not that often. Nothing was changed.
         InvalidArgument, ReadOnly: for a filter of bits, one that grows, or a mapped one.

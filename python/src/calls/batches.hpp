@@ -395,14 +395,18 @@ const Value& ready(PyObject* self) {
   return *nanobind::inst_ptr<Value>(nanobind::handle(self));
 }
 
+/// Throws what `in` says to an object that is no single key: that it is a column, or what to do.
+[[noreturn]] inline void refuse_in(PyObject* object) {
+  (void)keys_of(object, 0);
+  throw InvalidKey("`in` asks for one key; use contains() for a column of keys");
+}
+
 /// `key in filter`, as a slot of the type: half the time of a method.
 template <class F>
 int contains_slot(PyObject* self, PyObject* object) noexcept {
   try {
     SingleKey key;
-    if (!is_single_key(object, key)) {
-      throw InvalidKey("`in` asks for one key; use contains() for a column of keys");
-    }
+    if (!is_single_key(object, key)) refuse_in(object);
     return contains_one(ready<Held<F>>(self), key) ? 1 : 0;
   } catch (...) {
     set_python_error();

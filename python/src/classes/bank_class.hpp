@@ -50,12 +50,15 @@ void construct_bank(Held<AnyBank>* self, const nb::object& capacity, std::option
         self, AnyBank(size.growth, {.seed = hash_seed, .backend = backend, .capacity = members}));
   });
   if (size.plan) self->planned.set(size.plan->capacity, size.plan->fpr);
+  self->kinds.begin_empty();
 }
 
 /// Adds copies of the filters, which are of type F.
 template <class AnyBank, class F>
 std::vector<std::uint32_t> add_members(Held<AnyBank>& self, const nb::iterable& filters) {
   std::vector<F> copies;
+  KeyKinds kinds("filters");
+  kinds.begin_empty();
   for (const nb::handle each : filters) {
     if (!nb::isinstance<Held<F>>(each)) {
       throw nb::type_error(fmt::format("member of type {}: must be a {}",
@@ -65,10 +68,12 @@ std::vector<std::uint32_t> add_members(Held<AnyBank>& self, const nb::iterable& 
     }
     const auto& filter = nb::cast<const Held<F>&>(each);
     const Passage inside(filter.gate, Passage::To::read);
+    kinds.join(filter.kinds);
     Outside others_may_run;
     copies.emplace_back(filter.value);
   }
   const Passage inside(self.gate, Passage::To::change);
+  self.kinds.join(kinds);
   Outside others_may_run;
   return self.value.add_members(std::move(copies));
 }
@@ -77,16 +82,20 @@ template <class AnyBank>
 nb::object find_members(const Held<AnyBank>& self, nb::object keys, const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
-    const Passage inside(self.gate, Passage::To::read);
     nb::list members;
-    for (const std::uint32_t member : key.visit([&](auto k) { return self.value.find(k); }))
-      members.append(member);
+    {
+      const Passage inside(self.gate, Passage::To::read);
+      for (const std::uint32_t member : key.visit([&](auto k) { return self.value.find(k); }))
+        members.append(member);
+    }
+    if (members.size() == 0) self.kinds.none_found(key.kind);
     return members;
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
   std::vector<std::uint64_t> offsets{0};
   offsets.reserve(parts.size + 1);
   std::vector<std::uint32_t> members;
+  KindsOfKeys kinds = KindsOfKeys::none;
   {
     const Passage inside(self.gate, Passage::To::read);
     // A key of a bank of many members may take microseconds.
@@ -99,7 +108,9 @@ nb::object find_members(const Held<AnyBank>& self, nb::object keys, const CallOp
       for (std::size_t i = 0; i < lists.size(); ++i)
         offsets.push_back(before + lists.offsets[i + 1]);
     });
+    kinds = run.kinds();
   }
+  if (members.empty()) self.kinds.none_found(kinds);
   return nb::module_::import_("scbf.members")
       .attr("MemberLists")(numpy_array<std::int64_t, std::uint64_t>(std::move(offsets)),
                            numpy_array<std::uint32_t>(std::move(members)));

@@ -32,6 +32,7 @@ std::uint32_t add_member(HeldBank& self, const Held<Filter>* filter) {
     return self.value.add_member();
   }
   const PassageToBoth inside(self.gate, Passage::To::change, filter->gate);
+  self.kinds.join(filter->kinds);
   Outside others_may_run;
   return self.value.add_member(Filter(filter->value));
 }
@@ -69,6 +70,7 @@ InsertReport insert(HeldBank& self, std::uint32_t member, nb::object keys,
       keys, seed_of(self), options.progress,
       [&](const Parts& parts, Run& run, InsertReport& sum, bool) {
         const Passage inside(self.gate, Passage::To::change);
+        if (self.value.has_member(member)) self.kinds.inserted(parts.kinds());
         change_in_pieces<MembersFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
           return self.value.insert(member, batch, options.batch);
         });
@@ -84,12 +86,17 @@ RemoveReport remove(HeldBank& self, std::uint32_t member, nb::object keys, nb::o
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
   const Parts parts(*keys_of(keys, seed_of(self)));
   const Verdicts verdicts(std::move(out), parts);
-  const Passage inside(self.gate, Passage::To::change);
-  Run run(options.progress, parts.size, self.value.seed());
   RemoveReport sum;
-  change_in_pieces<RemovalStopped>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
-    return self.value.remove(member, batch, verdicts.part(first, batch.size()), options.batch);
-  });
+  {
+    const Passage inside(self.gate, Passage::To::change);
+    Run run(options.progress, parts.size, self.value.seed());
+    change_in_pieces<RemovalStopped>(
+        parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
+          return self.value.remove(member, batch, verdicts.part(first, batch.size()),
+                                   options.batch);
+        });
+  }
+  if (sum.removed == 0) self.kinds.none_found(parts.kinds());
   return sum;
 }
 
@@ -239,6 +246,7 @@ InsertReport insert_each(HeldBank& self, const EachKey& each, const CallOptions&
   InsertReport sum;
   LeftOver left;
   std::vector<bool> given(self.planned.is_set() ? self.value.slots() : 0);
+  self.kinds.inserted(each.parts.kinds());
   // A member that is full does not keep the others from their keys.
   left.indices.reserve(each.parts.size);
   try {
@@ -303,7 +311,8 @@ void add_banks(nb::module_& module) {
       R"(Many filters that answer one question together: which of them may hold this key?
 
 The cost of a question is nearly independent of the number of members. Every member has the same shape, given as for
-Filter.
+Filter. ``members`` is how many there is room for at first: a bank has none when it is made, and outgrows its room by
+copying its rows of bits, as reserve() does.
 
 >>> import scbf
 >>> bank = scbf.Bank(capacity=1000, fpr=0.001)
@@ -342,6 +351,7 @@ True)");
           "replace_member",
           [](HeldBank& self, MemberNumber member, const Held<Filter>& filter) {
             const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
+            self.kinds.join(filter.kinds);
             Outside others_may_run;
             auto old = hold(self.value.replace_member(member, Filter(filter.value)));
             old->planned.take(self.planned);
@@ -486,6 +496,7 @@ processes can map() it.
           "add_member",
           [](HeldBits& self, const Held<BloomFilter>& filter) {
             const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
+            self.kinds.join(filter.kinds);
             Outside others_may_run;
             return self.value.add_member(BloomFilter(filter.value));
           },
@@ -501,6 +512,7 @@ processes can map() it.
           "replace_member",
           [](HeldBits& self, MemberNumber member, const Held<BloomFilter>& filter) {
             const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
+            self.kinds.join(filter.kinds);
             Outside others_may_run;
             self.value.replace_member(member, BloomFilter(filter.value));
           },
@@ -510,6 +522,7 @@ processes can map() it.
           "apply",
           [](HeldBits& self, MemberNumber member, const Delta& delta) {
             changing(self, [&](BloomBank& bank) { bank.apply(member, delta); });
+            self.kinds.forget();
           },
           nb::arg("member"), nb::arg("delta"),
           "Applies a delta to a member, all of it or nothing, as BloomFilter.apply(). Its mark "

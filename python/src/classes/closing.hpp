@@ -19,7 +19,8 @@ void add_closing(nb::class_<Held<Value>>& cls, const char* doc) {
          "close",
          [](Held<Value>& self) {
            if (self.gate.closed) return;
-           const Passage inside(self.gate, Passage::To::change);
+           const Passage inside(self.gate, Passage::To::change, nullptr, Passage::Closed::let_in);
+           if (self.gate.closed) return;  // by another thread, while this one waited
            self.check_no_exports();
            Outside others_may_run;
            [[maybe_unused]] const Value gone(std::move(self.value));

@@ -152,7 +152,7 @@ it sees the blocks before.
 Args:
     keys: see the package's documentation.
     threads, path: as in contains().
-    progress: as in contains(); while an iterator is read, keys in all are None.
+    progress: as in contains(); for an iterator the number of all keys is None.
 Returns:
     an InsertReport; None for one key.
 Raises:

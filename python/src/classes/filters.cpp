@@ -142,7 +142,9 @@ void add_filters(nb::module_& module) {
   filter_class<Filter>(module, "Filter", R"(A set that changes, as a split counting Bloom filter.
 
 Made from two of ``capacity`` (distinct keys), ``fpr`` (false-positive rate) and ``memory_bytes``, or from a
-``geometry``, or from a ``growth``. Filters can be combined only if their geometries and seeds are equal.
+``geometry``, or from a ``growth``. All three of the first are allowed, too, if they go together. ``layout`` is that of
+the plan, "split_block" by default; ``seed`` (0 to 2**64 - 1) makes other hashes of the same keys; ``backend`` is a name
+that scbf.backends() lists. Filters can be combined only if their geometries and seeds are equal.
 
 Any number of threads may ask at once; one that changes the filter waits for the others, and they for it.
 
@@ -204,9 +206,10 @@ Returns:
           "uint8 (``out``, if that was given); for one key an int.")
       .def("subtract", &subtract, nb::arg("other"),
            "Takes the other filter's keys away: the inverse of merge(). Also as ``-=``; ``-`` "
-           "makes a new one. Returns how many counters at 15 may now be too high, because 15 means "
-           "15 or more. Raises Incompatible, changing nothing, if the other filter is not "
-           "contained in this one.")
+           "makes a new one. Returns how many counters may now be too high, because nobody knows "
+           "what they would be: those at 15, which means 15 or more; in layout ranked those at "
+           "255, and those of blocks whose counts are lost. Raises Incompatible, changing nothing, "
+           "if the other filter is not contained in this one.")
       .def(
           "__isub__",
           [](nb::object self, const HeldFilter& other) {

@@ -82,7 +82,15 @@ Query query_of(nb::handle values, const nb::object& from, const nb::object& to,
                bool broadcast) {
   Query query;
   for (nb::handle item : items_of(values, "values")) {
-    query.all_of.push_back({encoded(item[0], "a column's name"), encoded(item[1], "a value")});
+    const nb::object column = item[0], value = item[1];
+    const auto add = [&](nb::handle one) {
+      query.all_of.push_back({encoded(column, "a column's name"), encoded(one, "a value")});
+    };
+    if (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value)) {
+      for (const nb::handle one : value) add(one);
+    } else {
+      add(value);
+    }
   }
   const auto given = [](const nb::object& key) {
     return key.is_none() ? std::string() : encoded(key, "a key");
@@ -277,7 +285,7 @@ Raises:
       .def("load", &load, nb::arg("rows"), nb::kw_only(), nb::arg("progress") = nb::none(),
            nb::sig("def load(self, rows: Iterable[Mapping[str, str | bytes | None]] | Any, *, "
                    "progress: Progress = None) -> WriteReport"),
-           R"(Puts many rows, in large sorted batches.
+           R"(Puts many rows, in sorted batches of some 128 MiB of fields.
 
 Args:
     rows: an iterable of mappings, as put() takes them; a data frame of pandas or Polars; or anything with
@@ -323,19 +331,22 @@ that is there throughout is missed.
            nb::arg("after").none(),
            nb::sig("def _page(self, from_key: str | bytes | None, to_key: str | bytes | None, "
                    "after: str | bytes | None) -> list[dict[str, str]]"))
-      .def(
-          "query", &query, nb::arg("values"), nb::kw_only(), nb::arg("from_key") = nb::none(),
-          nb::arg("to_key") = nb::none(), nb::arg("after") = nb::none(),
-          nb::arg("limit") = nb::none(), nb::arg("keys_only") = false, nb::arg("broadcast") = false,
-          nb::sig("def query(self, values: Mapping[str, str | bytes] | Iterable[Mapping[str, str | "
-                  "bytes]], *, from_key: str | bytes | None = None, to_key: str | bytes | None = "
-                  "None, after: str | bytes | None = None, limit: int | None = None, keys_only: "
-                  "bool = False, broadcast: bool = False) -> Any"),
-          R"(The rows that have all these values in these columns.
+      .def("query", &query, nb::arg("values"), nb::kw_only(), nb::arg("from_key") = nb::none(),
+           nb::arg("to_key") = nb::none(), nb::arg("after") = nb::none(),
+           nb::arg("limit") = nb::none(), nb::arg("keys_only") = false,
+           nb::arg("broadcast") = false,
+           nb::sig(
+               "def query(self, values: Mapping[str, str | bytes | Sequence[str | bytes]] | "
+               "Iterable[Mapping[str, str | bytes | Sequence[str | bytes]]], *, from_key: str | "
+               "bytes | None = None, to_key: str | bytes | None = None, after: str | bytes | None "
+               "= None, limit: int | None = None, keys_only: bool = False, broadcast: bool = "
+               "False) -> Any"),
+           R"(The rows that have all these values in these columns.
 
 Args:
-    values: indexed columns, and the value that a row must have in each. An iterable of such mappings asks many
-        questions, of which 1,024 at a time are routed together; the answers are a list of QueryAnswers.
+    values: indexed columns, and the value that a row must have in each; a list of values, if it must have them
+        all, which a row can where its column has a separator. An iterable of such mappings asks many questions,
+        of which 1,024 at a time are routed together; the answers are a list of QueryAnswers.
     from_key, to_key: only rows with from_key <= key < to_key.
     after: only rows with a greater key; for answers in pages of ``limit`` rows.
     limit: the most rows of one answer.
@@ -349,15 +360,15 @@ Raises:
 ...     _ = index.load([{"id": "1", "city": "Oslo"}, {"id": "2", "city": "Rome"}, {"id": "3", "city": "Oslo"}])
 ...     [answer.rows for answer in index.query([{"city": "Oslo"}, {"city": "Bonn"}], keys_only=True)]
 [['1', '3'], []])")
-      .def("query_rows", &query_rows, nb::arg("values"), nb::kw_only(),
-           nb::arg("from_key") = nb::none(), nb::arg("to_key") = nb::none(),
-           nb::arg("after") = nb::none(), nb::arg("keys_only") = false,
-           nb::arg("broadcast") = false,
-           nb::sig("def query_rows(self, values: Mapping[str, str | bytes], *, from_key: str | "
-                   "bytes | None = None, to_key: str | bytes | None = None, after: str | bytes | "
-                   "None = None, keys_only: bool = False, broadcast: bool = False) -> "
-                   "Iterator[Any]"),
-           R"(Iterates over the rows that query() would return, in the order of their keys.
+      .def(
+          "query_rows", &query_rows, nb::arg("values"), nb::kw_only(),
+          nb::arg("from_key") = nb::none(), nb::arg("to_key") = nb::none(),
+          nb::arg("after") = nb::none(), nb::arg("keys_only") = false, nb::arg("broadcast") = false,
+          nb::sig("def query_rows(self, values: Mapping[str, str | bytes | Sequence[str | bytes]], "
+                  "*, from_key: str | bytes | None = None, to_key: str | bytes | None = None, "
+                  "after: str | bytes | None = None, keys_only: bool = False, broadcast: bool = "
+                  "False) -> Iterator[Any]"),
+          R"(Iterates over the rows that query() would return, in the order of their keys.
 
 They are asked for 16 at first, and then up to 1,024 at a time, so an answer of any size takes little memory, and the
 first rows come at once. Rows written meanwhile may be seen or not, as with scan().

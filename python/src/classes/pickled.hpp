@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <type_traits>
 #include <utility>
 
 namespace scbf::python {
@@ -14,6 +15,18 @@ nanobind::tuple pickled(nanobind::handle type, const char* method, Arguments&&..
   return nanobind::make_tuple(
       nanobind::module_::import_("scbf._pickled").attr("made"),
       nanobind::make_tuple(type, method, std::forward<Arguments>(arguments)...));
+}
+
+/// Adds pickling to the class of a struct without constructors: by its members, all in their order.
+template <auto... members, class Struct>
+void add_pickling(nanobind::class_<Struct>& cls) {
+  cls.def_static("_made",
+                 [](std::remove_cvref_t<decltype(std::declval<Struct&>().*members)>... values) {
+                   return Struct{std::move(values)...};
+                 })
+      .def("__reduce__", [](const Struct& value) {
+        return pickled(nanobind::type<Struct>(), "_made", value.*members...);
+      });
 }
 
 }  // namespace scbf::python

@@ -119,8 +119,7 @@ std::uint64_t replica_count_present(const Replica& self, nb::object keys, nb::ha
 int replica_contains_slot(PyObject* self, PyObject* object) noexcept {
   try {
     SingleKey key;
-    if (!is_single_key(object, key))
-      throw InvalidKey("`in` asks for one key; use contains() for a column");
+    if (!is_single_key(object, key)) refuse_in(object);
     const Replica& replica = ready<Replica>(self);
     return key.visit([&](auto k) { return replica.contains(k); }) ? 1 : 0;
   } catch (...) {

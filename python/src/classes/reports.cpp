@@ -30,24 +30,17 @@ void add_reports(nb::module_& module) {
              "it is in a block of layout ranked whose counts are lost, as too many keys were "
              "inserted: nothing was changed, and it is still there");
 
-  nb::class_<InsertReport>(module, "InsertReport", "What an insertion did.")
-      .def_ro("inserted", &InsertReport::inserted, "keys inserted, repetitions counted")
+  nb::class_<InsertReport> insert_report(module, "InsertReport", "What an insertion did.");
+  insert_report.def_ro("inserted", &InsertReport::inserted, "keys inserted, repetitions counted")
       .def_ro("nulls", &InsertReport::nulls, "keys that were null, and were skipped")
-      .def_static("_made",
-                  [](std::uint64_t inserted, std::uint64_t nulls) {
-                    return InsertReport{inserted, nulls};
-                  })
-      .def("__reduce__",
-           [](const InsertReport& r) {
-             return pickled(nb::type<InsertReport>(), "_made", r.inserted, r.nulls);
-           })
       .def("__repr__", [](const InsertReport& r) {
         return fmt::format("<scbf.InsertReport: {} inserted, {}>", r.inserted,
                            counted(r.nulls, "null"));
       });
+  add_pickling<&InsertReport::inserted, &InsertReport::nulls>(insert_report);
 
-  nb::class_<RemoveReport>(module, "RemoveReport", "What a removal did.")
-      .def_ro("removed", &RemoveReport::removed, "keys removed")
+  nb::class_<RemoveReport> remove_report(module, "RemoveReport", "What a removal did.");
+  remove_report.def_ro("removed", &RemoveReport::removed, "keys removed")
       .def_ro("absent", &RemoveReport::absent,
               "keys that were not there; nothing was changed for them")
       .def_ro("ambiguous", &RemoveReport::ambiguous,
@@ -55,28 +48,23 @@ void add_reports(nb::module_& module) {
       .def_ro("nulls", &RemoveReport::nulls, "keys that were null, and were skipped")
       .def_ro("kept", &RemoveReport::kept,
               "keys in blocks of layout ranked whose counts are lost, which are still there")
-      .def_static("_made",
-                  [](std::uint64_t removed, std::uint64_t absent, std::uint64_t ambiguous,
-                     std::uint64_t nulls, std::uint64_t kept) {
-                    return RemoveReport{removed, absent, ambiguous, nulls, kept};
-                  })
-      .def("__reduce__",
-           [](const RemoveReport& r) {
-             return pickled(nb::type<RemoveReport>(), "_made", r.removed, r.absent, r.ambiguous,
-                            r.nulls, r.kept);
-           })
       .def("__repr__", [](const RemoveReport& r) {
         return fmt::format("<scbf.RemoveReport: {} removed, {} absent, {} ambiguous, {}{}>",
                            r.removed, r.absent, r.ambiguous, counted(r.nulls, "null"),
                            r.kept > 0 ? fmt::format(", {} kept", r.kept) : "");
       });
+  add_pickling<&RemoveReport::removed, &RemoveReport::absent, &RemoveReport::ambiguous,
+               &RemoveReport::nulls, &RemoveReport::kept>(remove_report);
 
   nb::class_<StageStatistics>(module, "StageStatistics", "The figures of one stage.")
       .def_prop_ro("geometry", [](const StageStatistics& s) { return s.shape.geometry; })
       .def_ro("slice_fill", &StageStatistics::slice_fill, "share of non-zero counters, per slice")
       .def_ro("fill", &StageStatistics::fill, "share of non-zero counters")
       .def_ro("nonzero", &StageStatistics::nonzero, "counters that are not 0")
-      .def_ro("saturated", &StageStatistics::saturated, "counters at 15")
+      .def_ro(
+          "saturated", &StageStatistics::saturated,
+          "counters that no removal lowers: at 15; in layout ranked at 255, and those of blocks "
+          "whose counts are lost")
       .def_ro("keys_inserted", &StageStatistics::keys_inserted, "as recorded, repetitions counted")
       .def_ro("keys_removed", &StageStatistics::keys_removed, "as recorded")
       .def_ro("estimated_keys", &StageStatistics::estimated_keys,
@@ -113,12 +101,14 @@ void add_reports(nb::module_& module) {
                            s.fill);
       });
 
-  nb::class_<Statistics>(module, "Statistics", "The figures of a filter, all stages together.")
-      .def_ro("stages", &Statistics::stages, "oldest first")
+  nb::class_<Statistics> statistics(module, "Statistics",
+                                    "The figures of a filter, all stages together.");
+  statistics.def_ro("stages", &Statistics::stages, "oldest first")
       .def_ro("nbytes", &Statistics::bytes, "bytes of counters, or of bits")
       .def_ro("counters", &Statistics::counters)
       .def_ro("nonzero", &Statistics::nonzero, "counters that are not 0")
-      .def_ro("saturated", &Statistics::saturated, "counters at 15, which no removal lowers")
+      .def_ro("saturated", &Statistics::saturated,
+              "counters that no removal lowers, as in StageStatistics")
       .def_ro("fill", &Statistics::fill, "share of non-zero counters")
       .def_ro("keys_inserted", &Statistics::keys_inserted, "as recorded, repetitions counted")
       .def_ro("keys_removed", &Statistics::keys_removed, "as recorded")
@@ -127,44 +117,26 @@ void add_reports(nb::module_& module) {
       .def_ro("fpr_bound", &Statistics::fpr_bound, "see Filter.fpr_bound")
       .def_ro("ambiguous_share", &Statistics::ambiguous_share,
               "expected share of keys whose removal would be ambiguous")
-      .def_static(
-          "_made",
-          [](std::vector<StageStatistics> stages, std::uint64_t bytes, std::uint64_t counters,
-             std::uint64_t nonzero, std::uint64_t saturated, double fill,
-             std::uint64_t keys_inserted, std::uint64_t keys_removed, double estimated_keys,
-             double estimated_fpr, double fpr_bound, double ambiguous_share) {
-            return Statistics{std::move(stages), bytes,         counters,      nonzero,
-                              saturated,         fill,          keys_inserted, keys_removed,
-                              estimated_keys,    estimated_fpr, fpr_bound,     ambiguous_share};
-          })
-      .def("__reduce__",
-           [](const Statistics& s) {
-             return pickled(nb::type<Statistics>(), "_made", s.stages, s.bytes, s.counters,
-                            s.nonzero, s.saturated, s.fill, s.keys_inserted, s.keys_removed,
-                            s.estimated_keys, s.estimated_fpr, s.fpr_bound, s.ambiguous_share);
-           })
       .def("__repr__", [](const Statistics& s) {
         return fmt::format(
             "<scbf.Statistics: {}, fill {:.3f}, about {:.0f} keys, false-positive rate "
             "{:.3g}>",
             counted(s.stages.size(), "stage"), s.fill, s.estimated_keys, s.estimated_fpr);
       });
+  add_pickling<&Statistics::stages, &Statistics::bytes, &Statistics::counters, &Statistics::nonzero,
+               &Statistics::saturated, &Statistics::fill, &Statistics::keys_inserted,
+               &Statistics::keys_removed, &Statistics::estimated_keys, &Statistics::estimated_fpr,
+               &Statistics::fpr_bound, &Statistics::ambiguous_share>(statistics);
 
-  nb::class_<KeyEstimate>(module, "KeyEstimate", "An estimate of a number of distinct keys.")
-      .def_ro("keys", &KeyEstimate::keys, "infinity if every bit is 1")
+  nb::class_<KeyEstimate> estimate(module, "KeyEstimate",
+                                   "An estimate of a number of distinct keys.");
+  estimate.def_ro("keys", &KeyEstimate::keys, "infinity if every bit is 1")
       .def_ro("standard_error", &KeyEstimate::standard_error, "in keys")
-      .def_static("_made",
-                  [](double keys, double standard_error) {
-                    return KeyEstimate{keys, standard_error};
-                  })
-      .def("__reduce__",
-           [](const KeyEstimate& e) {
-             return pickled(nb::type<KeyEstimate>(), "_made", e.keys, e.standard_error);
-           })
       .def("__float__", [](const KeyEstimate& e) { return e.keys; })
       .def("__repr__", [](const KeyEstimate& e) {
         return fmt::format("<scbf.KeyEstimate: {:.1f} ± {:.1f}>", e.keys, e.standard_error);
       });
+  add_pickling<&KeyEstimate::keys, &KeyEstimate::standard_error>(estimate);
 }
 
 }  // namespace scbf::python

@@ -71,8 +71,10 @@ std::string refusal(PyObject* object) {
   } else if (nb::hasattr(object, "__arrow_c_array__") ||
              nb::hasattr(object, "__arrow_c_stream__")) {
     instead =
-        ", which is a column or a table itself: give one after another, or one that has them all, "
-        "such as pyarrow.chunked_array(columns) or a column of pyarrow.Table.from_batches(batches)";
+        ", which is a column or a table itself: give each in a call of its own, or one that has "
+        "them "
+        "all, such as pyarrow.chunked_array(columns) or a column of "
+        "pyarrow.Table.from_batches(batches)";
   } else if (nb::hasattr(object, "as_py")) {
     instead = ", a single value of Arrow: give its as_py(), or the column that it is from";
   } else if (type == "UUID") {

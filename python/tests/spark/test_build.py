@@ -252,13 +252,15 @@ def test_the_way_out_of_a_refusal_is_one(spark):
 
 
 ARGUMENTS = {
-    "seed -1: must be an int from 0 to 2": {"capacity": 10, "seed": -1},
+    "seed -1: must be a whole number from 0 to 2": {"capacity": 10, "seed": -1},
     "seed 18446744073709551616: must": {"capacity": 10, "seed": 2**64},
     "seed 'x': must": {"capacity": 10, "seed": "x"},
     "seed 1.5: must": {"seed": 1.5},
-    "capacity 0: must be an int from 1 to 2": {"capacity": 0},
+    "capacity 0: must be a whole number from 1 to 2": {"capacity": 0},
     "capacity -1: must": {"capacity": -1},
-    "capacity 1000.0: must": {"capacity": 1e3},
+    "capacity 1000.5: must": {"capacity": 1000.5},
+    "capacity inf: must": {"capacity": float("inf")},
+    "capacity True: must": {"capacity": True},
     "report 5: must be a function": {"capacity": 10, "report": 5},
     "capacity 18446744073709551616: must": {"capacity": 2**64},
     "capacity 9223372036854775808 at fpr 0.01: split holds at most": {"capacity": 2**63},
@@ -271,9 +273,9 @@ ARGUMENTS = {
     "give a geometry, or": {"geometry": GEOMETRY, "capacity": 5},
     "layout 'round': must be one of 'split_block'": {"layout": "round"},
     "layout 3: must": {"layout": 3},
-    "width 0: must be an int from 1 to 2,147,483,647": {"width": 0},
+    "width 0: must be a whole number from 1 to 2,147,483,647": {"width": 0},
     "width 1.5: must": {"width": 1.5},
-    "fan_in 1: must be an int from 2": {"fan_in": 1},
+    "fan_in 1: must be a whole number from 2": {"fan_in": 1},
     "fan_in 2.5: must": {"fan_in": 2.5},
 }
 
