@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdio>
-#include <string>
 
 namespace scbf {
 
@@ -18,9 +18,13 @@ std::uint64_t reported(int name) noexcept {
   return static_cast<std::uint64_t>(std::max(sysconf(name), 0L));
 }
 
-/// The file's first number, in KiB or MiB if a K or an M follows. 0 if there is none.
-std::uint64_t number_in(const std::string& path) noexcept {
-  std::FILE* const file = std::fopen(path.c_str(), "re");
+/// What the kernel says of a cache of the first core: a number, in KiB or MiB if a K or an M
+/// follows. 0 if it does not.
+std::uint64_t number_of(int cache, const char* what) noexcept {
+  std::array<char, 80> path{};
+  std::snprintf(path.data(), path.size(), "/sys/devices/system/cpu/cpu0/cache/index%d/%s", cache,
+                what);
+  std::FILE* const file = std::fopen(path.data(), "re");
   if (!file) return 0;
   unsigned long long number = 0;
   char unit = 0;
@@ -31,11 +35,9 @@ std::uint64_t number_in(const std::string& path) noexcept {
 }
 
 /// The level-3 cache that this machine's first core shares, as the kernel says; 0 if it does not.
-std::uint64_t shared_l3() {
-  for (int index = 0; index < 8; ++index) {
-    const std::string folder =
-        "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
-    if (number_in(folder + "level") == 3) return number_in(folder + "size");
+std::uint64_t shared_l3() noexcept {
+  for (int cache = 0; cache < 8; ++cache) {
+    if (number_of(cache, "level") == 3) return number_of(cache, "size");
   }
   return 0;
 }

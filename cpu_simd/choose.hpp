@@ -19,7 +19,7 @@ enum class Operation : std::uint8_t {
   insert,
   insert_new,
   remove,
-  remove_without_verdicts
+  remove_without_verdicts  // the last (work_kinds.hpp)
 };
 constexpr bool is_lookup(Operation operation) noexcept {
   return operation == Operation::lookup || operation == Operation::count_present;

@@ -15,10 +15,7 @@ namespace scbf {
 inline constexpr unsigned kYesOrNo = 1;
 
 /// A lookup of keys in one array. The answer of a filter is the smallest answer of its arrays.
-struct Question {
-  decltype(ArrayKernels::test) ask;
-  unsigned answer_bits;  ///< kYesOrNo or kCounterBits
-};
+using Question = decltype(ArrayKernels::test);
 
 /// A filter cut into arrays, and the kernels for them. Word is const for lookups.
 template <class Word>
@@ -52,8 +49,8 @@ struct BasicFilterArrays {
                                          : position / g.cells_per_word());
   }
 
-  Question is_present() const noexcept { return {array_kernels.test, kYesOrNo}; }
-  Question how_often() const noexcept { return {array_kernels.least, kCounterBits}; }
+  Question is_present() const noexcept { return array_kernels.test; }
+  Question how_often() const noexcept { return array_kernels.least; }
 
   /// Hashes the valid keys of a stretch; see hash_keys.
   std::size_t hash(const KeyBatch& keys, std::size_t first, std::size_t count,

@@ -37,8 +37,8 @@ class FetchDistance {
   /// Counts keys that were worked on without a try.
   void count(std::size_t keys) noexcept { since_.fetch_add(keys, std::memory_order_relaxed); }
 
-  /// The choice that took less time in the last tries together, leaving out the best try of each;
-  /// the first choice until there were tries.
+  /// The faster choice by the sum of the last tries, without the best try of each. Before any try,
+  /// the first choice.
   std::size_t best() const noexcept;
 
  private:

@@ -70,8 +70,8 @@ bool worth_dropping(const Strip& strip, const Fetch& fetch) noexcept {
 }
 
 /// Writes the smallest answer over all arrays for each of the strip's valid keys, without gaps.
-void ask_strip(const ConstFilterArrays& filter, const Question& question, const Fetch& fetch,
-               Strip& strip, std::uint8_t* out) noexcept {
+void ask_strip(const ConstFilterArrays& filter, Question question, const Fetch& fetch, Strip& strip,
+               std::uint8_t* out) noexcept {
   const std::size_t valid = strip.keys;
   strip.complete = true;
   for (std::uint32_t a = 0; a < filter.arrays && strip.keys > 0; ++a) {
@@ -80,8 +80,8 @@ void ask_strip(const ConstFilterArrays& filter, const Question& question, const 
     std::uint8_t* answers = filter.arrays == 1 ? out
                             : a == 0           ? strip.least.data()
                                                : strip.answers.data();
-    question.ask(filter.view.geometry, filter.words(array), strip.positions.data(), strip.keys,
-                 fetch, answers);
+    question(filter.view.geometry, filter.words(array), strip.positions.data(), strip.keys, fetch,
+             answers);
     if (filter.arrays == 1) return;
     if (a > 0) {
       for (std::size_t i = 0; i < strip.keys; ++i) {
@@ -100,9 +100,8 @@ void ask_strip(const ConstFilterArrays& filter, const Question& question, const 
 
 /// Looks keys up in a single filter, array after array; the smallest answer counts. If `out` is
 /// null, answers are counted only.
-std::uint64_t ask_one(const ConstFilterArrays& filter, const Question& question,
-                      const KeyBatch& keys, std::size_t first, std::size_t end,
-                      std::uint8_t* out) noexcept {
+std::uint64_t ask_one(const ConstFilterArrays& filter, Question question, const KeyBatch& keys,
+                      std::size_t first, std::size_t end, std::uint8_t* out) noexcept {
   Strip strip;
   std::array<std::uint8_t, kStripKeys> counted;
   std::uint64_t hits = 0;
@@ -189,7 +188,7 @@ std::uint64_t find_in_any(std::span<const ConstFilterArrays> filters, const KeyB
 /// Looks keys up in one filter by partitions. If there is no memory for them, it does nothing, sets
 /// choice.way to direct and returns 0.
 template <unsigned bits>
-std::uint64_t ask_by_position(const ConstFilterArrays& filter, const Question& question,
+std::uint64_t ask_by_position(const ConstFilterArrays& filter, Question question,
                               const KeyBatch& keys, std::uint8_t* out, Choice& choice,
                               const BatchOptions& options) {
   std::optional<ArrayPass<const std::uint64_t>> pass;

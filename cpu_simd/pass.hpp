@@ -325,7 +325,7 @@ class ArrayPass : public Pass {
   /// Looks a window's keys up in all arrays. Afterwards the keys in play are those with an answer
   /// other than 0. Returns how many there are.
   template <unsigned bits>
-  std::uint64_t ask(const KeyBatch& keys, const Question& question, std::uint8_t* out) {
+  std::uint64_t ask(const KeyBatch& keys, Question question, std::uint8_t* out) {
     std::uint64_t hits = 0;
     scatter_all(keys);
     for (std::uint32_t a = 0; a < filter_.arrays; ++a) {
@@ -333,7 +333,7 @@ class ArrayPass : public Pass {
       if (a > 0) scatter_kept(array);
       drain<AnswerWriter<bits>>(array, [&](const std::uint64_t* positions, std::size_t n,
                                            const Fetch& fetch, std::uint8_t* answers) {
-        question.ask(filter_.view.geometry, filter_.words(array), positions, n, fetch, answers);
+        question(filter_.view.geometry, filter_.words(array), positions, n, fetch, answers);
         return std::uint64_t{0};
       });
       hits = bring_back<bits>(array, out);
@@ -342,14 +342,13 @@ class ArrayPass : public Pass {
   }
 
   /// Returns how many of a window's keys are present. For filters of one array.
-  std::uint64_t count_present(const KeyBatch& keys, const Question& is_present) {
+  std::uint64_t count_present(const KeyBatch& keys, Question is_present) {
     scatter_all(keys);
     const Array array = filter_.array(0);
     return drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
                                        const Fetch& fetch, std::uint8_t*) {
       std::array<std::uint8_t, kSegmentEntries> answers;
-      is_present.ask(filter_.view.geometry, filter_.words(array), positions, n, fetch,
-                     answers.data());
+      is_present(filter_.view.geometry, filter_.words(array), positions, n, fetch, answers.data());
       return count_hits({answers.data(), n});
     });
   }

@@ -3,12 +3,10 @@
 // batches took on either path, per kind of work, and lets the next ones take the one that costs
 // less. Answers and counters do not depend on the path.
 //
-// A batch that pays for fresh scratch memory says nothing of the next ones, which have it. If it is
-// the first of all, it tries both ways for itself only: nothing is booked. Nor is a first try
-// booked if the whole batch needs more scratch memory than there is. A later one is: if the sizes
-// say direct, no batch ever gets more. For the same reason, batches that would go directly, and
-// would pay for fresh memory if they tried both, try with what is kept, if that is enough for a
-// pass.
+// A try is booked if later batches will find the same scratch memory. So the first batch, which
+// pays for fresh memory, tries both ways for itself alone. Nor is a first try booked if the whole
+// batch needs more memory than is kept; later tries are. Where the sizes say direct, the memory
+// never grows, so a try uses what is kept, if that is enough for a pass.
 //
 // A key that goes directly costs the same in any large batch. A pass by partition costs something
 // per key, and something per cache line of the filter, of which it reads all: half of what a key
@@ -38,8 +36,8 @@ class PathTimes {
   void book(double direct_ns, double pass_ns, double lines_per_key) noexcept;
 
   /// The faster way for this many keys, if a pass reads `lines` lines of each array; empty until
-  /// there was a try. It is the way that won two of the last three tries, so that no single try
-  /// decides. After only two tries, one win is enough for the pass: its first try may have met
+  /// there was a try. It is the way that won two of the last three tries. After one try it is the
+  /// way that won it; after two, one win is enough for the pass, because its first try may have met
   /// memory that was never touched before.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of work for which the library keeps separate times: an operation on filters of one array,
-// of several, or ranked, of counters or bits, of about the same size, by one thread, two, or more.
+// Kinds of work for which the library keeps separate times: the operation, the filter (one array,
+// several, or ranked; counters or bits; its size to a power of two) and the threads (one, two, or
+// more).
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,9 @@
 
 namespace scbf {
 
-inline constexpr std::size_t kOperations = 6, kArrayShapes = 6, kThreadKinds = 3, kSizeKinds = 65;
+inline constexpr std::size_t kOperations =
+    static_cast<std::size_t>(Operation::remove_without_verdicts) + 1;
+inline constexpr std::size_t kArrayShapes = 6, kThreadKinds = 3, kSizeKinds = 65;
 inline constexpr std::size_t kWorkKinds = kOperations * kArrayShapes * kThreadKinds * kSizeKinds;
 
 /// The number of a kind, below kWorkKinds.

@@ -55,10 +55,9 @@ struct BatchOptions {
   Path path = Path::automatic;
   /// The limit of the partitioned path's temporary memory. 0 = the filter's size; for `insert` and
   /// changes in bulk half of it, or a quarter if no scratch memory is kept yet; at least 1 MiB, at
-  /// most 1 GiB. Each
-  /// thread takes some 64 KiB even where this is less. A removal takes more if many of its keys are
-  /// absent, or occur in the batch more often than in the filter. Kept for the next batch; see
-  /// release_scratch.
+  /// most 1 GiB. Each thread takes about 64 KiB, even if the limit is lower. A removal takes more
+  /// if many of its keys are absent, or occur in the batch more often than in the filter. Kept for
+  /// the next batch; see release_scratch.
   std::size_t scratch_bytes = 0;
   /// Where threads come from; null = oneTBB's default arena.
   const Executor* executor = nullptr;
@@ -239,15 +238,15 @@ class Backend {
                               const BatchOptions&) const = 0;
 
   /// `remove` from one filter without verdicts, where that costs less; otherwise, and by default,
-  /// it does nothing and returns nothing. Never called for counters of `ranked`. Throws
-  /// std::bad_alloc, if anything, before it changes a counter: a device that may run out of memory
-  /// later leaves it to `remove`.
+  /// it does nothing and returns nothing. Never called for counters of `ranked`. If it throws
+  /// std::bad_alloc, no counter has changed: a device that may run out of memory later leaves it to
+  /// `remove`.
   virtual std::optional<RemovalChange> remove_without_verdicts(CounterView, const KeyBatch&,
                                                                const BatchOptions&) const;
   /// Begins a removal in many batches, which ends with the same counters as one removal of all.
-  /// Null, as by default, if that costs no less than removing windows of keys, or on a device that
-  /// may run out of memory later. Never called for counters of `ranked`, nor for one of several
-  /// stages. Otherwise as begin_bulk.
+  /// Returns null, as by default, where removing windows of keys costs no more, and on a device
+  /// that may run out of memory later. Never called for counters of `ranked`, nor for one of
+  /// several stages. Otherwise as begin_bulk.
   virtual std::unique_ptr<BulkRemoval> begin_bulk_removal(CounterView, const BatchOptions&) const;
 
   /// into += from, saturating; for bits, into |= from.

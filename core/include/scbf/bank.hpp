@@ -71,8 +71,8 @@ class MembersFull : public FilterFull {
 /// A bank of filters with counters, which can change.
 ///
 /// Whatever a function throws, rows, counters and the map of stages agree afterwards. Functions
-/// that add or replace members have then changed nothing, and the filters that they were given are
-/// still there (though one from a device may be on the host). Batches throw std::bad_alloc only
+/// that add or replace members have then changed nothing, and the filters that they were given keep
+/// their keys; one on a device may have been moved to the host. Batches throw std::bad_alloc only
 /// before they change anything, except that empty stages may have been added; once some keys are
 /// in, the exception is MembersFull. If memory is short, they go member by member and key by key
 /// instead. An executor that throws costs speed, not keys (see Executor).

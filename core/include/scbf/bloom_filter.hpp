@@ -91,10 +91,9 @@ class BloomFilter : public FilterBase {
   Epoch epoch() const;
   /// Takes over the bits, numbers of keys, metadata, growth and seed of `now` as the next epoch.
   /// Returns what leads there from the epoch before: the changes, or a whole filter if there was
-  /// none, the shapes differ, or the changes would be longer. Cost: one pass over both; a second
-  /// one if in some stage more bits changed than are 1, and one to count the ones where their
-  /// number is not known; memory for the message. Throws ReadOnly, or std::bad_alloc, changing
-  /// nothing.
+  /// none, the shapes differ, or the changes would be longer. Cost: one pass over both, one more if
+  /// a stage has more changed bits than bits set, and one more if the number of bits set is not
+  /// known; memory for the message. Throws ReadOnly, or std::bad_alloc, changing nothing.
   Delta advance(const Filter& now);
   Delta advance(const BloomFilter& now);
   /// Applies a delta; all of it or, if it throws, nothing. Throws ReadOnly, std::bad_alloc, or

@@ -9,8 +9,8 @@
 // BulkRemover, Bank, BloomBank, SecondaryIndex, cuda::DeviceFilter) holds nothing once it has been
 // moved from. It can then be assigned to, moved from again and destroyed; every other call on it,
 // and every call that takes it as an argument, throws InvalidArgument and changes nothing. An
-// object moved to itself stays as it is. A Delta, too; but one that has been moved from keeps its
-// numbers, and is refused only where its message is needed. Views and plain values (KeyBatch,
+// object moved to itself stays as it is. A Delta that has been moved from has lost its message but
+// keeps its numbers, so only calls that need the message throw. Views and plain values (KeyBatch,
 // StageView, Growth, Geometry, what `ref` returns, cuda::DeviceKeys) are copied when they are
 // moved; structs of results follow their members. Backends, counter stores and replicas cannot be
 // moved.

@@ -53,11 +53,11 @@ class Filter : public FilterBase {
   /// If no stage does, nothing is changed. If several do, nothing is changed either: one of them
   /// may claim it by a false positive, and removing the key there would damage other keys.
   /// verdicts[i] is a Removal; null keys are `absent`. `verdicts` may be empty; otherwise
-  /// InvalidArgument is thrown unless verdicts.size() == keys.size(). Cost: that of contains and
-  /// insert, and once more of contains where blocks are stuck; less without verdicts, on the
-  /// partitioned path of a filter of one stage where `split_block` has one cache line per key. A
-  /// filter of several stages uses one thread for it. Throws RemovalStopped if a device runs out of
-  /// memory in the middle of the batch.
+  /// InvalidArgument is thrown unless verdicts.size() == keys.size(). Cost: that of contains and of
+  /// insert, and of one more contains where blocks are stuck. It is less if `verdicts` is empty,
+  /// the path is partitioned, and the filter is one stage of `split_block` with one cache line per
+  /// key. A filter of several stages uses one thread for it. Throws RemovalStopped if a device runs
+  /// out of memory in the middle of the batch.
   ///
   /// With options.most_absent = a, all or nothing: if more than a keys would be absent, nothing is
   /// changed and KeysAbsent is thrown; `verdicts` then says what would have become of each key, for
@@ -127,7 +127,8 @@ class Filter : public FilterBase {
   /// Replaces all counters and the numbers of keys inserted and removed, for example by those of a
   /// filter that was moved by other means. Geometry and seed must be this filter's. Throws
   /// InvalidArgument, changing nothing, unless growth() is Growth::one, words.size() ==
-  /// geometry().words(), and the padding after each slice is zero.
+  /// geometry().words(), the padding after each slice is zero, and, in `ranked`, the words are ones
+  /// that a filter can have. Throws ReadOnly if it is mapped.
   void assign(std::span<const std::uint64_t> words, std::uint64_t keys_inserted,
               std::uint64_t keys_removed);
 
@@ -188,8 +189,9 @@ class BulkRemover {
   /// their turn; if a device failed otherwise, any may have, and finish() does not count them.
   ///
   /// Cost: one to three nanoseconds per key, and now and then a pass over the filter. Temporary
-  /// memory: options.scratch_bytes; by default what an insertion in bulk takes or, where hashes are
-  /// gathered, a sixth of the filter's size, from 1 MiB to 1 GiB, beside that of Filter::remove.
+  /// memory: options.scratch_bytes; by default as much as BulkInserter takes. Where hashes are
+  /// gathered first it is a sixth of the filter's size, from 1 MiB to 1 GiB, and in addition what
+  /// Filter::remove takes.
   void remove(const KeyBatch& keys);
   /// Removes what has not had its turn yet. The filter can then be used and changed, and more may
   /// be removed later. Returns what became of all keys so far.

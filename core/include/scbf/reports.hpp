@@ -72,9 +72,9 @@ struct CountReport {
 };
 
 /// No stage has room and no further stage can be added: all stages of a `fixed` growth are full, or
-/// there is too little memory. Of the keys before index processed(), the valid ones are in the
-/// filter, and those that were inserted are counted by keys_inserted(). Keys from there on have
-/// changed no counter.
+/// there is too little memory. All keys before index processed() are in the filter, but for null
+/// ones; keys_inserted() says how many of them this call inserted. Keys from there on have changed
+/// no counter.
 class FilterFull : public Error {
  public:
   FilterFull(const Error& message, std::uint64_t processed, const InsertReport& done) noexcept

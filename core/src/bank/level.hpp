@@ -74,8 +74,8 @@ struct Level {
   }
   Stage& at(std::uint32_t slot) noexcept { return *stages[slot]; }
   const Stage& at(std::uint32_t slot) const noexcept { return *stages[slot]; }
-  /// The member that owns a stage, or kNoMember, in which case answers leave its bit out. Nobody
-  /// asks this of the first level, where the slot is the member's number.
+  /// The member that owns a stage; or kNoMember, and then its bit is left out of answers. Not for
+  /// the first level, where the slot is the member's number.
   std::uint32_t owner(std::uint32_t slot) const noexcept { return owners_[slot]; }
   void own(std::uint32_t slot, std::uint32_t member) noexcept { owners_[slot] = member; }
 

@@ -29,10 +29,6 @@ const std::vector<const Backend*>& cuda_backends() {
 
 namespace {
 
-// The backend that "auto" takes: it is always available and keeps counters on the host. A device is
-// taken only by name, since moving keys and counters there can cost more than it saves.
-constexpr std::string_view kAutomatic = "simd";
-
 constexpr std::size_t kRoomForTests = 8;
 
 /// The backends that run on the host. They are kept apart because listing the others starts the

@@ -32,8 +32,8 @@ struct DeltaCoder {
 
  private:
   /// A message that leads from `from` to the bits of `now`: all of these, or those that changed.
-  /// The epoch that it leads to follows from it, unless it is given. `few` becomes false if in some
-  /// stage more bits change than are 1.
+  /// `leads_to` is the epoch after it; by default it follows from the message. `few` becomes false
+  /// if a stage has more changed bits than bits set.
   static Delta pack_all(const FilterState& from, const FilterState& now,
                         file_format::Content content, const std::optional<Epoch>& leads_to = {},
                         bool* few = nullptr);

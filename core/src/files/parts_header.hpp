@@ -118,8 +118,8 @@ class Reader {
   /// Checks the checksum of a whole header.
   void check_checksum(std::span<const std::byte> bytes, const FixedFields& f) const;
   Growth growth(const FixedFields& f) const;
-  /// Checks the number of a bank's member, which is at least `least`. Returns the least for the
-  /// next.
+  /// Checks that the number of a bank's member is not below `least`. Returns the lowest number that
+  /// the next one may have.
   std::uint64_t after_member(std::uint32_t number, std::uint64_t least, const FixedFields& f) const;
   /// All bytes must be what writers write: zeros, and fields that follow from others.
   void check_bytes(std::span<const std::byte> bytes, std::vector<std::byte> canonical) const;

@@ -112,7 +112,7 @@ struct BulkRemover::State {
   /// The window may take half of the memory, and the removal of its keys the other half.
   BatchOptions beside_window() const noexcept {
     BatchOptions half = options;
-    if (half.scratch_bytes > 1) half.scratch_bytes /= 2;  // 0 is none, but the default
+    if (half.scratch_bytes > 1) half.scratch_bytes /= 2;  // 0 means the default
     return half;
   }
 

@@ -153,9 +153,9 @@ std::uint64_t met_stuck(std::span<const Stage> stages) noexcept {
   return sum;
 }
 
-/// Which of the keys that a backend removed were kept: corrects verdicts and numbers. A stuck block
-/// neither loses nor gains positions in a removal, so the stage that keeps a key has claimed it at
-/// its turn, alone.
+/// Which of the keys that a backend removed were kept: corrects verdicts and numbers. Positions of
+/// a stuck block do not change in a removal. So a stage that keeps a key claims it still, and was
+/// the only one that claimed it at its turn.
 void find_kept(std::span<const Stage> stages, const KeyBatch& keys, std::uint8_t* verdicts,
                RemoveCounts& counts, std::span<RemovalChange> changes,
                const BatchOptions& options) noexcept {

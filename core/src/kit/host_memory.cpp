@@ -32,9 +32,9 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
   return rounded;
 }
 
-/// Whole huge pages, unless that wastes more than half of one and an eighth of the whole, as for
-/// each of thousands of members of a bank that are a little larger than a huge page. Then the end
-/// lies in small pages, which take longer to fill for the first time.
+/// Rounds up to huge pages; but to small pages where that would waste more than half a huge page
+/// and more than an eighth of `bytes`, as for each of thousands of members that are a little larger
+/// than a huge page. The small pages at the end take longer to fill for the first time.
 std::uint64_t bytes_to_map(std::uint64_t bytes) {
   if (bytes < kHugePage) return round_up(bytes, page_bytes());
   const std::uint64_t huge = round_up(bytes, kHugePage), wasted = huge - bytes;

@@ -8,6 +8,7 @@
 
 #include "kit/counted.hpp"
 #include "kit/hash_keys.hpp"
+#include "kit/known_backends.hpp"
 #include "kit/row_kernels.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/detail/hash.hpp"
@@ -152,7 +153,7 @@ namespace {
 
 /// For this machine's best vectors.
 const HashKernels& best_hashes() {
-  static const HashKernels kernels = find_backend("simd").rows().hashes;
+  static const HashKernels kernels = find_backend(kAutomatic).rows().hashes;
   return kernels;
 }
 

@@ -5,9 +5,9 @@
 //
 // A block whose slot would be spill_reach() or more after its home has no entry. When an entry that
 // is pushed on gets there, it is dropped, and its block is stuck. So a new entry moves few others,
-// however full the table is. Nor does the order of insertions decide which blocks have none: a
-// block that finds no room stays without room as entries are added. (Ordered hash tables: Amble and
-// Knuth, 1974.)
+// however full the table is. Which blocks have no entry does not depend on the order of insertions
+// either: once there is no room for a block, later entries never make room for it. (Ordered hash
+// tables: Amble and Knuth, 1974.)
 #pragma once
 
 #include <atomic>

@@ -78,7 +78,7 @@ struct StrayPadding {
   std::uint64_t byte;   ///< counted from the first word of the filter
 };
 /// The first one among `words`, which begin with word first_word. Padding is what stands behind the
-/// slices of `split`, and behind the bits of `ranked`; no other words are read: at most eight for
+/// slices of `split`, and behind the bits of `ranked`. Only these words are read, at most eight for
 /// each slice. (RankedCheck checks what stands behind the table of ranked counters.)
 std::optional<StrayPadding> stray_padding(const Geometry& geometry, std::uint64_t first_word,
                                           std::span<const std::uint64_t> words) noexcept;
