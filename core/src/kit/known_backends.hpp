@@ -14,8 +14,8 @@ namespace scbf {
 /// and one counter at a time, in batch order, on the calling thread.
 const Backend& scalar_backend() noexcept;
 
-/// The backend that "auto" takes: it is always available and keeps counters on the host. A device is
-/// taken only by name, since moving keys and counters there can cost more than it saves.
+/// The backend that "auto" takes: it is always available and keeps counters on the host. A device
+/// is taken only by name, since moving keys and counters there can cost more than it saves.
 inline constexpr std::string_view kAutomatic = "simd";
 
 /// cpu_simd/: "simd" (the best target that this machine runs) first, then one backend per compiled
