@@ -27,6 +27,9 @@ class GzipDecoder final : public Decoder {
 
   void step(std::string_view& from, std::span<char>& to) override {
     if (complete_) {
+      // Tapes and disks pad files with zeros; gzip ignores them, too.
+      from.remove_prefix(std::min(from.find_first_not_of('\0'), from.size()));
+      if (from.empty()) return;
       ::inflateReset(&stream_);
       complete_ = false;
     }

@@ -137,8 +137,10 @@ class NotingCalls final : public FileSystemCalls {
  private:
   int rename_to_new(const char* from, const char* to) {
     const int result = ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
-    // Not every file system can do this.
-    return result != 0 && errno == EINVAL ? FileSystemCalls::rename(from, to) : result;
+    // Not every file system and kernel can do this.
+    if (result == 0 || (errno != EINVAL && errno != ENOSYS)) return result;
+    if (::link(from, to) == 0) return FileSystemCalls::unlink(from);
+    return errno == EEXIST ? -1 : FileSystemCalls::rename(from, to);
   }
 
   const bool to_new_;
@@ -299,8 +301,21 @@ void Destination::write_parts(const std::function<void(const OutputFile&)>& prod
       write_to_standard_output({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }});
   }
+  const auto refuse = [&] {
+    throw IoError(
+        fmt::format(
+            "{}: cannot write: it was made meanwhile, by another command; --force replaces it",
+            in_quotes(path_)),
+        EEXIST, path_);
+  };
+  if (struct stat now; is_new_ && ::stat(path_.c_str(), &now) == 0) refuse();
   NotingCalls calls(is_new_);
-  write_file(path_, produce, calls);
+  try {
+    write_file(path_, produce, calls);
+  } catch (const IoError& error) {
+    if (is_new_ && error.error_number() == EEXIST) refuse();
+    throw;
+  }
   work_is_done(path_);
 }
 

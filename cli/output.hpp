@@ -87,8 +87,10 @@ class Destination {
   bool is_standard_output() const noexcept { return path_ == "-"; }
   const std::string& path() const noexcept { return path_; }
   /// Writes what `produce` writes. A regular file gets it as a whole at the end, or stays as it was
-  /// if anything fails or the process is ended by a signal. Throws IoError; also if the file may be
-  /// replaced only by --force, was not there before, and now is.
+  /// if anything fails or the process is ended by a signal. Throws IoError; also if only --force
+  /// may replace the file, and it was made since this object was. (On a file system that has
+  /// neither links nor renaming to a new name only, that is noticed before the file is written, not
+  /// after.)
   void write(const std::function<void(Output&)>& produce) const;
   /// The same for a filter, whose parts can be written in any order where the output is a file.
   void write_parts(const std::function<void(const OutputFile&)>& produce) const;

@@ -214,7 +214,7 @@ bool RecordReader::take(const Line& line) {
 }
 
 /// Divides a line of CSV, of this length without what ends it; an empty one has no fields. Returns
-/// false, with the line unchanged, if it is not a whole record, or not a well-formed one.
+/// false, with the line unchanged, unless it is exactly one well-formed record.
 bool RecordReader::divide_csv(const Line& line, std::size_t length) {
   if (length == 0) return true;
   std::vector<std::string_view>& fields = next_.fields;

@@ -265,7 +265,8 @@ struct Limit {
   bool given = false;
 
   bool exceeded(std::uint64_t absent, std::uint64_t all) const {
-    constexpr double kRounding = 1 + 1e-12;  // 29 % of 100 are a little less than 29
+    // 29 % of 100 are a little less than 29. Exact for up to 10^12 keys.
+    constexpr double kRounding = 1 + 1e-12;
     return keys ? absent > *keys
                 : static_cast<double>(absent) > share * static_cast<double>(all) * kRounding;
   }

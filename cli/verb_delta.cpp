@@ -17,6 +17,7 @@
 #include "bank_names.hpp"
 #include "describe.hpp"
 #include "errors.hpp"
+#include "files/file_io.hpp"
 #include "filter_file.hpp"
 #include "filter_notes.hpp"
 #include "input.hpp"
@@ -101,7 +102,7 @@ int delta(const DeltaOptions& options) {
   } catch (const std::exception&) {
     // The published bits have not moved on, so nobody may get this delta.
     std::error_code failed;
-    if (is_new) std::filesystem::remove(to.path(), failed);
+    if (is_new) std::filesystem::remove(behind_links(to.path()), failed);
     if (!is_new || failed) {
       note(fmt::format("{}: do not send it: {} is still at the epoch before",
                        display_name(to.path()), display_name(options.bits)));

@@ -4,9 +4,9 @@
 // less. Answers and counters do not depend on the path.
 //
 // A try is booked if later batches will find the same scratch memory. So the first batch, which
-// pays for fresh memory, tries both ways for itself alone. Nor is a first try booked if the whole
-// batch needs more memory than is kept; later tries are. Where the sizes say direct, the memory
-// never grows, so a try uses what is kept, if that is enough for a pass.
+// pays for fresh memory, tries both ways for itself alone. The first try with kept memory is not
+// booked either if the whole batch needs more than is kept; all later tries are. Where the sizes
+// say direct, the memory never grows, so a try uses what is kept, if that is enough for a pass.
 //
 // A key that goes directly costs the same in any large batch. A pass by partition costs something
 // per key, and something per cache line of the filter, of which it reads all: half of what a key

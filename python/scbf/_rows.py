@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,10 +25,13 @@ def all_of(index: SecondaryIndex, from_key: Key, to_key: Key) -> Iterator[dict[s
     return rows(index._page(from_key, to_key, None))
 
 
-def matching(index: SecondaryIndex, values: Mapping[str, str | bytes], from_key: Key, to_key: Key, after: Key,
+def matching(index: SecondaryIndex, values: Mapping[str, str | bytes | Sequence[str | bytes]],
+             from_key: Key, to_key: Key, after: Key,
              keys_only: bool, broadcast: bool) -> Iterator[Any]:
     """SecondaryIndex.query_rows(). Asks for the first rows at once, so that errors come from the call."""
-    key, values = index.key, dict(values)
+    key = index.key
+    # The caller may change them between two pages.
+    values = {column: value if isinstance(value, (str, bytes)) else tuple(value) for column, value in values.items()}
 
     def page(after: Key, limit: int) -> list[Any]:
         return index.query(values, from_key=from_key, to_key=to_key, after=after, limit=limit, keys_only=keys_only,

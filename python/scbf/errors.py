@@ -110,10 +110,10 @@ class OverfullWarning(UserWarning):
 
 
 class KeyKindWarning(UserWarning):
-    """A filter that holds only numbers was asked for text, or the other way round, and none of it was found: 5
-    and ``'5'`` are two keys. Issued once per filter, if it is known what the filter holds: because it was made
-    empty here, or built by scbf.spark or by the command. Bytes may be either. scbf.spark.contains() goes by the type
-    of the column, before any job runs."""
+    """A filter or bank that holds only numbers was asked for text, or the other way round, and none of it was found:
+    5 and ``'5'`` are two keys. Issued once for each, if it is known what it holds: because it was made empty here, or
+    built by the command, or, a filter, by scbf.spark. Bytes may be either. scbf.spark.contains() goes by the type of
+    the column, before any job runs."""
 
 
 class RemovalStopped(Error):

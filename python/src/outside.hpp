@@ -25,6 +25,13 @@ class Outside {
   PyThreadState* state_;
 };
 
+/// Calls the function without Python's global lock.
+template <class Call>
+auto without_lock(Call call) {
+  const Outside others_may_run;
+  return call();
+}
+
 /// Takes it back for a while, in work that is outside.
 class Inside {
  public:

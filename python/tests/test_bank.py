@@ -164,7 +164,7 @@ def test_keys_for_each_member(kind: str) -> None:
     assert bank.to_bytes() == want.to_bytes() and lists(bank.find(given)) == lists(want.find(given))
     removed = bank.remove_each(np.asarray(members)[::2], list(keys)[::2])
     assert removed.absent == 0 and removed.removed + removed.nulls == 2500
-    assert bank.remove_each([0, 1], ["not there", "neither"]).absent == 2
+    assert bank.remove_each([0, 1], [b"not there", b"neither"]).absent == 2
     bank.insert_each(np.asarray(members)[::2], list(keys)[::2])
     assert [bank.copy_member(member) for member in range(30)] == [want.copy_member(member) for member in range(30)]
 

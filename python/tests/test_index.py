@@ -47,7 +47,8 @@ def test_layouts(tmp_path: Path) -> None:
 
 
 def test_several_values_of_one_column(tmp_path: Path) -> None:
-    with scbf.SecondaryIndex.create(tmp_path / "i", key="id", columns=["tags"], indexed={"tags": ","}) as index:
+    with scbf.SecondaryIndex.create(tmp_path / "i", key="id", columns=["tags", "town"],
+                                    indexed={"tags": ",", "town": None}) as index:
         index.load({"id": str(i), "tags": tags} for i, tags in enumerate(["a,b", "a", "b,c", "a,c,b"]))
         for both in (["a", "b"], ("b", b"a")):
             assert index.query({"tags": both}, keys_only=True).rows == ["0", "3"]
@@ -56,8 +57,9 @@ def test_several_values_of_one_column(tmp_path: Path) -> None:
             ["3"], ["2", "3"]]
         with pytest.raises(scbf.InvalidArgument, match="a value: must be str or bytes, is int"):
             index.query({"tags": ["a", 5]})
-        with pytest.raises(scbf.InvalidArgument):
-            index.query({"tags": []})
+        for values in ({"tags": []}, {"tags": (), "town": "Rome"}):
+            with pytest.raises(scbf.InvalidArgument, match="column 'tags': an empty list of values"):
+                index.query(values)
 
 
 @pytest.mark.parametrize(("name", "number", "limits"), [

@@ -82,11 +82,14 @@ def find_nothing(bank: scbf.Bank | scbf.BloomBank, keys: list[Any]) -> None:
 @pytest.mark.parametrize("ask", [
     lambda bank, keys: bank.find(keys), lambda bank, keys: bank.find(keys[0]),
     lambda bank, keys: bank.remove(0, keys), lambda bank, keys: bank.remove(0, keys[0]),
+    lambda bank, keys: bank.remove_each([0, 1], keys), lambda bank, keys: bank.copy_member(1).contains(keys),
     lambda bank, keys: bank.copy().find(keys), lambda bank, keys: scbf.BloomBank.of(bank).find(keys)])
 def test_banks_warn_too(ask: Callable[[Any, Any], Any]) -> None:
     for holds, asked, message in (([1, 2], ["1", "2"], FOR_TEXT), (["1", "2"], [1, 2], FOR_NUMBERS)):
-        with pytest.warns(scbf.KeyKindWarning, match=message.replace("the filter", "the bank")):
+        with pytest.warns(scbf.KeyKindWarning, match=message.replace("the filter", "the (bank|filter)")):
             ask(bank_of(holds), asked)
+    with pytest.warns(scbf.KeyKindWarning, match="the bank holds numbers"):
+        bank_of([1]).find("1")
 
 
 @pytest.mark.usefixtures("as_errors")
@@ -98,9 +101,15 @@ def test_banks_that_may_hold_both_do_not_warn(tmp_path: Path) -> None:
         bank.insert(1, "a")
         bank.remove(1, "a")
 
+    def refused(bank: scbf.Bank) -> None:
+        bank.remove(0, pa.array([None, None], pa.string()))
+        with pytest.raises(scbf.InvalidArgument):
+            bank.insert(9, ["a"])
+
     loaded = scbf.Filter.from_bytes(filled([3]).to_bytes())
-    for change in (inserted, removed, lambda bank: bank.add_member(loaded), lambda bank: bank.add_members([loaded]),
-                   lambda bank: bank.replace_member(1, loaded)):
+    for change in (inserted, removed, refused, lambda bank: bank.add_member(loaded),
+                   lambda bank: bank.add_members([loaded]), lambda bank: bank.replace_member(1, loaded),
+                   lambda bank: bank.merge(1, loaded), lambda bank: bank.merge(0, filled(["a"]))):
         bank = bank_of([1, 2])
         change(bank)
         find_nothing(bank, ["x", "y"])

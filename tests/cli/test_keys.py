@@ -312,11 +312,13 @@ class NotLines(CommandTest):
         self.write("keys.gz", packed)
         self.assertEqual(self.scbf("query", "f.scbf", "keys.gz"), self.text)
         self.assertEqual(self.scbf("query", "f.scbf", stdin=packed), self.text)
+        self.assertEqual(self.scbf("query", "f.scbf", stdin=packed + bytes(100_000)), self.text)  # as from a tape
         self.assertEqual(self.scbf_json("build", "-o", "g.scbf", "keys.gz")["capacity"], 1000)
         self.assertEqual(self.read("g.scbf")[4096:],
                          self.read(self.build("h.scbf", words(1000)))[4096:])
         for bad, reason in ((packed[:-9], "cut off"), (packed[:100], "cut off"),
-                            (packed[:3000] + b"?" * 50 + packed[3050:], "damaged")):
+                            (packed[:3000] + b"?" * 50 + packed[3050:], "damaged"),
+                            (packed + bytes(9) + b"?" * 9, "damaged")):
             self.write("bad.gz", bad)
             self.scbf("insert", "f.scbf", "bad.gz", code=INPUT_OUTPUT)
             self.assertIn("'bad.gz': ", self.err)

@@ -225,7 +225,7 @@ using RowSource = std::function<bool(Row& row)>;
 class SecondaryIndex {
  public:
   /// Creates an index with one region, on server 0. The directory must be empty or not exist; it is
-  /// created with its parents. If this throws, it is as it was.
+  /// created with its parents. If this throws, it is as it was, but parents that were created stay.
   static SecondaryIndex create(const std::filesystem::path& path, const TableSchema& schema,
                                const IndexPlan& plan = {}, const IndexOptions& options = {});
   /// Opens an index. Throws IoError if there is no index, or if another process has it open. Cost:

@@ -42,7 +42,7 @@ def check_geometry(geometry: Any) -> None:
         raise InvalidArgument(f"geometry {geometry!r}: must be a scbf.Geometry")
 
 
-def plan_for(capacity: int | None, fpr: float, layout: Layout | None) -> Plan:
+def plan_for(capacity: int | float | None, fpr: float, layout: Layout | None) -> Plan:
     """scbf.plan(), for one key if no capacity is given. Raises InvalidArgument for what cannot be planned."""
     check_fpr(fpr)
     layouts = get_args(Layout)

@@ -200,7 +200,7 @@ def _group_of(label: str) -> Any:
     raise InvalidArgument(f"metadata {label[:100]!r} of a member: name no group") from None
 
 
-def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: int | None = None,
+def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: int | float | None = None,
          fpr: float = DEFAULT_FPR, layout: Layout | None = None, seed: int = 0) -> GroupBank:
     """A filter for each group. Every member is, byte for byte, the filter of its group's values.
 
@@ -220,7 +220,8 @@ def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: i
         partition its keys in. The driver holds the bank: at least 1.25 times the bytes of a filter for each group.
     """
     seed = check_seed(seed)
-    plan_for(capacity, fpr, layout)  # refuses what is out of range before anything is counted
+    planned = plan_for(capacity, fpr, layout)  # refuses what is out of range before anything is counted
+    capacity = None if capacity is None else planned.capacity
     all_keys(df, value)
     rows = df.select(column("group", group).alias("group"), column("value", value).alias("key"))
     group_type = rows.schema["group"].dataType

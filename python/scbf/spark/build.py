@@ -103,24 +103,24 @@ def with_margin(counted: int) -> int:
 
 
 @overload
-def build(df: DataFrame, key: str | Column, *, capacity: int | None = ..., fpr: float | None = ...,
+def build(df: DataFrame, key: str | Column, *, capacity: int | float | None = ..., fpr: float | None = ...,
           layout: Layout | None = ..., geometry: Geometry | None = ..., seed: int = ..., bits: Literal[False] = ...,
           width: int | None = ..., fan_in: int = ..., report: Report | None = ...) -> Filter: ...
 
 
 @overload
-def build(df: DataFrame, key: str | Column, *, capacity: int | None = ..., fpr: float | None = ...,
+def build(df: DataFrame, key: str | Column, *, capacity: int | float | None = ..., fpr: float | None = ...,
           layout: Layout | None = ..., geometry: Geometry | None = ..., seed: int = ..., bits: Literal[True],
           width: int | None = ..., fan_in: int = ..., report: Report | None = ...) -> BloomFilter: ...
 
 
 @overload
-def build(df: DataFrame, key: str | Column, *, capacity: int | None = ..., fpr: float | None = ...,
+def build(df: DataFrame, key: str | Column, *, capacity: int | float | None = ..., fpr: float | None = ...,
           layout: Layout | None = ..., geometry: Geometry | None = ..., seed: int = ..., bits: bool,
           width: int | None = ..., fan_in: int = ..., report: Report | None = ...) -> Filter | BloomFilter: ...
 
 
-def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr: float | None = None,
+def build(df: DataFrame, key: str | Column, *, capacity: int | float | None = None, fpr: float | None = None,
           layout: Layout | None = None, geometry: Geometry | None = None, seed: int = 0, bits: bool = False,
           width: int | None = None, fan_in: int = 8, report: Report | None = None) -> Filter | BloomFilter:
     """The filter of a column: byte for byte the one that a single machine builds from the same keys.
@@ -186,7 +186,7 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
     return filter
 
 
-def _plan(keys: DataFrame, capacity: int | None, fpr: float | None, layout: Layout | None,
+def _plan(keys: DataFrame, capacity: int | float | None, fpr: float | None, layout: Layout | None,
           geometry: Geometry | None) -> tuple[Plan | Geometry, int | None]:
     """The plan, or the geometry that was given; and what was counted."""
     if geometry is not None:

@@ -395,9 +395,17 @@ const Value& ready(PyObject* self) {
   return *nanobind::inst_ptr<Value>(nanobind::handle(self));
 }
 
-/// Throws what `in` says to an object that is no single key: that it is a column, or what to do.
+/// Throws what `in` says to an object that is no single key: what it lacks, or that it is a column.
 [[noreturn]] inline void refuse_in(PyObject* object) {
-  (void)keys_of(object, 0);
+  const auto is_column = [&] {
+    if (PyObject_CheckBuffer(object) == 1) return true;
+    for (const char* name : {"__iter__", "__next__", "__array__", "__arrow_c_array__",
+                             "__arrow_c_stream__", "__cuda_array_interface__", "__dlpack__"}) {
+      if (nanobind::hasattr(object, name)) return true;
+    }
+    return false;
+  };
+  if (is_expression(object) || !is_column()) throw InvalidKey(refusal(object));
   throw InvalidKey("`in` asks for one key; use contains() for a column of keys");
 }
 

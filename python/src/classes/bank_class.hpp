@@ -73,9 +73,9 @@ std::vector<std::uint32_t> add_members(Held<AnyBank>& self, const nb::iterable& 
     copies.emplace_back(filter.value);
   }
   const Passage inside(self.gate, Passage::To::change);
+  const auto numbers = without_lock([&] { return self.value.add_members(std::move(copies)); });
   self.kinds.join(kinds);
-  Outside others_may_run;
-  return self.value.add_members(std::move(copies));
+  return numbers;
 }
 
 template <class AnyBank>

@@ -32,9 +32,10 @@ std::uint32_t add_member(HeldBank& self, const Held<Filter>* filter) {
     return self.value.add_member();
   }
   const PassageToBoth inside(self.gate, Passage::To::change, filter->gate);
+  const auto add = [&] { return self.value.add_member(Filter(filter->value)); };
+  const std::uint32_t member = without_lock(add);
   self.kinds.join(filter->kinds);
-  Outside others_may_run;
-  return self.value.add_member(Filter(filter->value));
+  return member;
 }
 
 /// A warning of a member that holds clearly more than planned.
@@ -61,6 +62,26 @@ OverfullMember look_at_member(HeldBank& self, std::uint32_t member) {
   return {&planned, std::move(warning)};
 }
 
+/// Calls insert(), which inserts keys of these parts in this run, and notes their kinds. If it
+/// throws, some may be in.
+template <class Insert>
+void noting_kinds(HeldBank& self, const Parts& parts, const Run& run, Insert insert) {
+  try {
+    insert();
+  } catch (...) {
+    self.kinds.inserted(parts.kinds());
+    throw;
+  }
+  self.kinds.inserted(run.kinds());
+}
+
+/// After a removal: warns if none of the keys was found, and they are not of the bank's kind.
+void warn_if_none_found(const HeldBank& self, const RemoveReport& report, const Parts& parts) {
+  if (report.absent > 0 && report.removed + report.ambiguous + report.kept == 0) {
+    self.kinds.none_found(parts.kinds());
+  }
+}
+
 InsertReport insert(HeldBank& self, std::uint32_t member, nb::object keys,
                     const CallOptions& options) {
   SingleKey key;
@@ -70,9 +91,10 @@ InsertReport insert(HeldBank& self, std::uint32_t member, nb::object keys,
       keys, seed_of(self), options.progress,
       [&](const Parts& parts, Run& run, InsertReport& sum, bool) {
         const Passage inside(self.gate, Passage::To::change);
-        if (self.value.has_member(member)) self.kinds.inserted(parts.kinds());
-        change_in_pieces<MembersFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
-          return self.value.insert(member, batch, options.batch);
+        noting_kinds(self, parts, run, [&] {
+          change_in_pieces<MembersFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
+            return self.value.insert(member, batch, options.batch);
+          });
         });
         if (overfull.planned == nullptr) overfull = look_at_member(self, member);
       });
@@ -96,7 +118,7 @@ RemoveReport remove(HeldBank& self, std::uint32_t member, nb::object keys, nb::o
                                    options.batch);
         });
   }
-  if (sum.removed == 0) self.kinds.none_found(parts.kinds());
+  warn_if_none_found(self, sum, parts);
   return sum;
 }
 
@@ -246,23 +268,23 @@ InsertReport insert_each(HeldBank& self, const EachKey& each, const CallOptions&
   InsertReport sum;
   LeftOver left;
   std::vector<bool> given(self.planned.is_set() ? self.value.slots() : 0);
-  self.kinds.inserted(each.parts.kinds());
   // A member that is full does not keep the others from their keys.
   left.indices.reserve(each.parts.size);
+  const auto insert_piece = [&](std::span<const MemberKeys> batches, const KeyBatch& piece,
+                                std::span<const std::uint32_t> own, std::size_t first) {
+    for (const MemberKeys& batch : batches) {
+      if (!given.empty()) given[batch.member] = true;
+    }
+    try {
+      return self.value.insert(batches, options.batch);
+    } catch (const MembersFull& full) {
+      left.add(full, batches, piece, own, first);
+      return full.done();
+    }
+  };
   try {
-    each.change<MembersFull>(self.value, run, sum,
-                             [&](std::span<const MemberKeys> batches, const KeyBatch& piece,
-                                 std::span<const std::uint32_t> own, std::size_t first) {
-                               for (const MemberKeys& batch : batches) {
-                                 if (!given.empty()) given[batch.member] = true;
-                               }
-                               try {
-                                 return self.value.insert(batches, options.batch);
-                               } catch (const MembersFull& full) {
-                                 left.add(full, batches, piece, own, first);
-                                 return full.done();
-                               }
-                             });
+    noting_kinds(self, each.parts, run,
+                 [&] { each.change<MembersFull>(self.value, run, sum, insert_piece); });
   } catch (const MembersFull& full) {  // memory is short: no piece after those that are done is in
     if (left.why.empty()) left.why = full.what();
     for (std::size_t i = run.done(); i < each.parts.size; ++i) {
@@ -292,14 +314,17 @@ InsertReport insert_each(HeldBank& self, const nb::object& members, const nb::ob
 RemoveReport remove_each(HeldBank& self, const nb::object& members, const nb::object& keys,
                          const CallOptions& options) {
   const EachKey each(self, members, keys);
-  const Passage inside(self.gate, Passage::To::change);
-  check_members(self.value, each.numbers);
-  Run run(options.progress, each.parts.size, self.value.seed());
   RemoveReport sum;
-  each.change<RemovalStopped>(
-      self.value, run, sum,
-      [&](std::span<const MemberKeys> batches, const KeyBatch&, std::span<const std::uint32_t>,
-          std::size_t) { return self.value.remove(batches, options.batch); });
+  {
+    const Passage inside(self.gate, Passage::To::change);
+    check_members(self.value, each.numbers);
+    Run run(options.progress, each.parts.size, self.value.seed());
+    each.change<RemovalStopped>(
+        self.value, run, sum,
+        [&](std::span<const MemberKeys> batches, const KeyBatch&, std::span<const std::uint32_t>,
+            std::size_t) { return self.value.remove(batches, options.batch); });
+  }
+  warn_if_none_found(self, sum, each.parts);
   return sum;
 }
 
@@ -341,7 +366,7 @@ True)");
           [](HeldBank& self, MemberNumber member) {
             return changing(self, [&](Bank& bank) {
               auto taken = hold(bank.remove_member(member));
-              taken->planned.take(self.planned);
+              taken->take_notes_of(self);
               self.member_plans[member].take(self.planned);  // of whoever gets its number
               return taken;
             });
@@ -351,11 +376,11 @@ True)");
           "replace_member",
           [](HeldBank& self, MemberNumber member, const Held<Filter>& filter) {
             const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
-            self.kinds.join(filter.kinds);
-            Outside others_may_run;
-            auto old = hold(self.value.replace_member(member, Filter(filter.value)));
-            old->planned.take(self.planned);
+            auto old = without_lock(
+                [&] { return hold(self.value.replace_member(member, Filter(filter.value))); });
+            old->take_notes_of(self);
             self.member_plans[member].take(self.planned);  // of the new one
+            self.kinds.join(filter.kinds);
             return old;
           },
           nb::arg("member"), nb::arg("filter"),
@@ -367,7 +392,7 @@ True)");
             const Passage inside(self.gate, Passage::To::read);
             Outside others_may_run;
             auto copy = hold(self.value.copy_member(member));
-            copy->planned.take(self.planned);
+            copy->take_notes_of(self);
             return copy;
           },
           nb::arg("member"),
@@ -433,11 +458,8 @@ Raises:
             OverfullMember overfull;
             {
               const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
-              const auto merge_it = [&] {
-                Outside others_may_run;
-                self.value.merge(member, other.value);
-              };
-              merge_it();
+              without_lock([&] { self.value.merge(member, other.value); });
+              self.kinds.join(other.kinds);
               overfull = look_at_member(self, member);
             }
             overfull.warn();
@@ -496,9 +518,10 @@ processes can map() it.
           "add_member",
           [](HeldBits& self, const Held<BloomFilter>& filter) {
             const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
+            const std::uint32_t member =
+                without_lock([&] { return self.value.add_member(BloomFilter(filter.value)); });
             self.kinds.join(filter.kinds);
-            Outside others_may_run;
-            return self.value.add_member(BloomFilter(filter.value));
+            return member;
           },
           nb::arg("filter"),
           "Adds the bits of a BloomFilter of the bank's growth and seed. Returns their number, the "
@@ -512,17 +535,18 @@ processes can map() it.
           "replace_member",
           [](HeldBits& self, MemberNumber member, const Held<BloomFilter>& filter) {
             const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
+            without_lock([&] { self.value.replace_member(member, BloomFilter(filter.value)); });
             self.kinds.join(filter.kinds);
-            Outside others_may_run;
-            self.value.replace_member(member, BloomFilter(filter.value));
           },
           nb::arg("member"), nb::arg("filter"),
           "Replaces the bits of a member, and clears its mark. Raises Incompatible.")
       .def(
           "apply",
           [](HeldBits& self, MemberNumber member, const Delta& delta) {
-            changing(self, [&](BloomBank& bank) { bank.apply(member, delta); });
-            self.kinds.forget();
+            changing(self, [&](BloomBank& bank) {
+              bank.apply(member, delta);
+              self.kinds.forget();
+            });
           },
           nb::arg("member"), nb::arg("delta"),
           "Applies a delta to a member, all of it or nothing, as BloomFilter.apply(). Its mark "
@@ -548,7 +572,7 @@ processes can map() it.
             const Passage inside(self.gate, Passage::To::read);
             Outside others_may_run;
             auto copy = hold(self.value.copy_member(member));
-            copy->planned.take(self.planned);
+            copy->take_notes_of(self);
             return copy;
           },
           nb::arg("member"), "The bits of a member, as a BloomFilter.")

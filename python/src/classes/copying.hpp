@@ -29,8 +29,7 @@ void add_copying(nb::class_<Held<T>>& cls, const char* compares) {
            return copy;
          },
          "An independent copy, in the memory of the same backend. The copy of a mapped object can "
-         "be "
-         "changed. (Of a mapped BloomBank: raises CorruptFile if its rows are damaged.)")
+         "be changed. (Of a mapped BloomBank: raises CorruptFile if its rows are damaged.)")
       .def(
           "__eq__",
           [](const Self& self, nb::handle other) -> nb::object {

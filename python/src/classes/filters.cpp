@@ -77,7 +77,7 @@ nb::object remove(HeldFilter& self, nb::object keys, nb::object out,
   const Verdicts verdicts(std::move(out), parts);
   RemoveReport sum;
   const auto warn_if_none_found = [&](const RemoveReport& report) {
-    if (report.absent > 0 && report.removed + report.ambiguous == 0) {
+    if (report.absent > 0 && report.removed + report.ambiguous + report.kept == 0) {
       self.kinds.none_found(parts.kinds());
     }
   };

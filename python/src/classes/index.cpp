@@ -86,7 +86,12 @@ Query query_of(nb::handle values, const nb::object& from, const nb::object& to,
     const auto add = [&](nb::handle one) {
       query.all_of.push_back({encoded(column, "a column's name"), encoded(one, "a value")});
     };
-    if (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value)) {
+    if (PySequence_Check(value.ptr()) == 1 && !nb::isinstance<nb::str>(value) &&
+        !nb::isinstance<nb::bytes>(value)) {
+      if (nb::len(value) == 0) {
+        throw InvalidArgument(
+            fmt::format("column {}: an empty list of values", shown(column.ptr())));
+      }
       for (const nb::handle one : value) add(one);
     } else {
       add(value);
@@ -331,21 +336,20 @@ that is there throughout is missed.
            nb::arg("after").none(),
            nb::sig("def _page(self, from_key: str | bytes | None, to_key: str | bytes | None, "
                    "after: str | bytes | None) -> list[dict[str, str]]"))
-      .def("query", &query, nb::arg("values"), nb::kw_only(), nb::arg("from_key") = nb::none(),
-           nb::arg("to_key") = nb::none(), nb::arg("after") = nb::none(),
-           nb::arg("limit") = nb::none(), nb::arg("keys_only") = false,
-           nb::arg("broadcast") = false,
-           nb::sig(
-               "def query(self, values: Mapping[str, str | bytes | Sequence[str | bytes]] | "
-               "Iterable[Mapping[str, str | bytes | Sequence[str | bytes]]], *, from_key: str | "
-               "bytes | None = None, to_key: str | bytes | None = None, after: str | bytes | None "
-               "= None, limit: int | None = None, keys_only: bool = False, broadcast: bool = "
-               "False) -> Any"),
-           R"(The rows that have all these values in these columns.
+      .def(
+          "query", &query, nb::arg("values"), nb::kw_only(), nb::arg("from_key") = nb::none(),
+          nb::arg("to_key") = nb::none(), nb::arg("after") = nb::none(),
+          nb::arg("limit") = nb::none(), nb::arg("keys_only") = false, nb::arg("broadcast") = false,
+          nb::sig("def query(self, values: Mapping[str, str | bytes | Sequence[str | bytes]] | "
+                  "Iterable[Mapping[str, str | bytes | Sequence[str | bytes]]], *, from_key: str | "
+                  "bytes | None = None, to_key: str | bytes | None = None, after: str | bytes | "
+                  "None = None, limit: int | None = None, keys_only: bool = False, broadcast: "
+                  "bool = False) -> Any"),
+          R"(The rows that have all these values in these columns.
 
 Args:
-    values: indexed columns, and the value that a row must have in each; a list of values, if it must have them
-        all, which a row can where its column has a separator. An iterable of such mappings asks many questions,
+    values: indexed columns, and the value that a row must have in each; a list of values, if it must have all of
+        them, which a row can where its column has a separator. An iterable of such mappings asks many questions,
         of which 1,024 at a time are routed together; the answers are a list of QueryAnswers.
     from_key, to_key: only rows with from_key <= key < to_key.
     after: only rows with a greater key; for answers in pages of ``limit`` rows.

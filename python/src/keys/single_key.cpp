@@ -72,8 +72,7 @@ std::string refusal(PyObject* object) {
              nb::hasattr(object, "__arrow_c_stream__")) {
     instead =
         ", which is a column or a table itself: give each in a call of its own, or one that has "
-        "them "
-        "all, such as pyarrow.chunked_array(columns) or a column of "
+        "them all, such as pyarrow.chunked_array(columns) or a column of "
         "pyarrow.Table.from_batches(batches)";
   } else if (nb::hasattr(object, "as_py")) {
     instead = ", a single value of Arrow: give its as_py(), or the column that it is from";

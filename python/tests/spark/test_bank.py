@@ -40,6 +40,11 @@ def test_each_member_is_the_filter_of_its_group(spark, kind):
         assert label in made.find(f"v{i}")
 
 
+def test_a_capacity_may_be_a_whole_float(spark):
+    made = [scbf.spark.bank(frame(spark, "id % 3"), "v", "g", capacity=capacity) for capacity in (2000, 2e3)]
+    assert [made[1].filter(group).to_bytes() for group in range(3)] == [made[0].filter(group).to_bytes() for group in range(3)]
+
+
 def test_a_value_is_found_in_its_groups(spark):
     made = scbf.spark.bank(frame(spark, "id % 3"), "v", "g", fpr=0.0001)
     found = made.find([f"v{i}" for i in range(300)] + ["elsewhere"])

@@ -244,6 +244,11 @@ def test_columns_that_cannot_be_keys_are_refused_before_a_job_runs(spark, expres
         scbf.spark.build(numbers(spark), F.expr(expression).alias("x"), capacity=10)
 
 
+def test_a_capacity_may_be_a_whole_float(spark):
+    made = [scbf.spark.build(numbers(spark), "id", capacity=capacity) for capacity in (3 * N, 3.0 * N)]
+    assert made[0].to_bytes() == made[1].to_bytes()
+
+
 def test_the_way_out_of_a_refusal_is_one(spark):
     days = numbers(spark).selectExpr("unix_date(date_add(date'2020-01-01', cast(id as int))) as d")
     built = scbf.spark.build(days, "d", geometry=GEOMETRY)
