@@ -110,7 +110,7 @@ void report_cut_file(int) {
 /// Notes the name of the temporary file, which is the one that must not exist yet.
 class NotingCalls final : public FileSystemCalls {
  public:
-  /// `to_new`: fails if another process has made the output meanwhile.
+  /// `to_new`: nothing may be replaced, not even what another process has made meanwhile.
   explicit NotingCalls(bool to_new) : to_new_(to_new) {}
 
   int open(const char* path, int flags, mode_t mode) override {
@@ -228,6 +228,7 @@ Destination::Destination(const std::string& option, std::string path, const Rule
   }, out{};
   const bool known_out = ::fstat(STDOUT_FILENO, &out) == 0;
   const bool exists = path_ != "-" && ::stat(path_.c_str(), &old) == 0;
+  const int reason = errno;
   if (exists && known_out && same_file(old, out)) path_.assign(1, '-');
   const bool to_out = is_standard_output();
   if (path_.starts_with("--")) {
@@ -248,9 +249,7 @@ Destination::Destination(const std::string& option, std::string path, const Rule
   } else if (!exists) {
     if (path_.empty())
       throw UsageError(fmt::format("{}: must name a file; - is standard output", option));
-    if (::stat(path_.c_str(), &old) != 0 && (errno == ENAMETOOLONG || errno == ELOOP)) {
-      throw_io(in_quotes(path_), errno);
-    }
+    if (reason == ENAMETOOLONG || reason == ELOOP) throw_io(in_quotes(path_), reason);
     check_folder(path_);
     is_new_ = rules.replace == Rules::Replace::nothing && !rules.force;
     return;
@@ -301,19 +300,18 @@ void Destination::write_parts(const std::function<void(const OutputFile&)>& prod
       write_to_standard_output({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }});
   }
-  const auto refuse = [&] {
-    throw IoError(
-        fmt::format(
-            "{}: cannot write: it was made meanwhile, by another command; --force replaces it",
-            in_quotes(path_)),
+  const auto made_meanwhile = [&] {
+    return IoError(
+        fmt::format("{}: cannot write: another command has made it meanwhile; --force replaces it",
+                    in_quotes(path_)),
         EEXIST, path_);
   };
-  if (struct stat now; is_new_ && ::stat(path_.c_str(), &now) == 0) refuse();
+  if (struct stat now; is_new_ && ::stat(path_.c_str(), &now) == 0) throw made_meanwhile();
   NotingCalls calls(is_new_);
   try {
     write_file(path_, produce, calls);
   } catch (const IoError& error) {
-    if (is_new_ && error.error_number() == EEXIST) refuse();
+    if (is_new_ && error.error_number() == EEXIST) throw made_meanwhile();
     throw;
   }
   work_is_done(path_);

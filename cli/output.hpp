@@ -87,10 +87,11 @@ class Destination {
   bool is_standard_output() const noexcept { return path_ == "-"; }
   const std::string& path() const noexcept { return path_; }
   /// Writes what `produce` writes. A regular file gets it as a whole at the end, or stays as it was
-  /// if anything fails or the process is ended by a signal. Throws IoError; also if only --force
-  /// may replace the file, and it was made since this object was. (On a file system that has
-  /// neither links nor renaming to a new name only, that is noticed before the file is written, not
-  /// after.)
+  /// if anything fails or the process is ended by a signal. Throws IoError. It does so, too, if
+  /// only
+  /// --force may replace the file, it was not there when this object was made, and now it is. (On a
+  /// file system with neither links nor RENAME_NOREPLACE, a file that appears during the writing is
+  /// replaced.)
   void write(const std::function<void(Output&)>& produce) const;
   /// The same for a filter, whose parts can be written in any order where the output is a file.
   void write_parts(const std::function<void(const OutputFile&)>& produce) const;
@@ -102,7 +103,7 @@ class Destination {
 
  private:
   std::string path_;
-  bool is_new_ = false;  // must still be new when it is written
+  bool is_new_ = false;  // was not there, and nothing may be replaced
   FileLock lock_;
 };
 

@@ -205,8 +205,9 @@ bool RecordReader::take(const Line& line) {
   next_.fields.clear();
   if (!quoted_) {
     divide_tsv(line, length);
-  } else if (quoted_->within_record() || !(complete || ended_) || !divide_csv(line, length)) {
-    next_.fields.clear();  // a line that is not complete may be a piece
+  } else if (const bool may_be_a_piece = !complete && !ended_;
+             quoted_->within_record() || may_be_a_piece || !divide_csv(line, length)) {
+    next_.fields.clear();
     parse(text);
   }
   line_ += complete ? 1 : 0;

@@ -365,17 +365,18 @@ int remove(const RemoveOptions& options) {
   // Nothing was removed if all are absent, so nothing is lost then.
   if (options.most_absent.exceeded(sum.absent, keys) &&
       (options.most_absent.given || sum.removed > 0)) {
-    throw Incompatible(fmt::format(
+    std::string why = fmt::format(
         "{}: {}, more than {}: nothing is removed. Were they removed before, or do they end in a "
-        "CR?{}{}",
-        display_name(options.file), absent_of_all, options.most_absent.text(),
-        sum.removed == 0
-            ? ""
-            : fmt::format(" Then the other {} may be false positives, whose removal makes other "
-                          "keys absent; --max-absent {} removes them all the same",
-                          grouped(keys - sum.absent), sum.absent),
-        list ? fmt::format("{} {} lists the absent ones", sum.removed == 0 ? "" : ".", list->path())
-             : ""));
+        "CR?",
+        display_name(options.file), absent_of_all, options.most_absent.text());
+    if (sum.removed > 0) {
+      why += fmt::format(
+          " Then the other {} may be false positives, whose removal makes other keys absent; "
+          "--max-absent {} removes them all the same.",
+          grouped(keys - sum.absent), sum.absent);
+    }
+    if (list) why += fmt::format(" {} lists the absent ones.", list->path());
+    throw Incompatible(why);
   }
   const Statistics statistics = session.save(list);
   const double lost = lost_with_one(statistics);

@@ -25,13 +25,12 @@ def all_of(index: SecondaryIndex, from_key: Key, to_key: Key) -> Iterator[dict[s
     return rows(index._page(from_key, to_key, None))
 
 
-def matching(index: SecondaryIndex, values: Mapping[str, str | bytes | Sequence[str | bytes]],
-             from_key: Key, to_key: Key, after: Key,
-             keys_only: bool, broadcast: bool) -> Iterator[Any]:
+def matching(index: SecondaryIndex, values: Mapping[str, str | bytes | Sequence[str | bytes]], from_key: Key,
+             to_key: Key, after: Key, keys_only: bool, broadcast: bool) -> Iterator[Any]:
     """SecondaryIndex.query_rows(). Asks for the first rows at once, so that errors come from the call."""
     key = index.key
     # The caller may change them between two pages.
-    values = {column: value if isinstance(value, (str, bytes)) else tuple(value) for column, value in values.items()}
+    values = {column: tuple(value) if isinstance(value, list) else value for column, value in values.items()}
 
     def page(after: Key, limit: int) -> list[Any]:
         return index.query(values, from_key=from_key, to_key=to_key, after=after, limit=limit, keys_only=keys_only,

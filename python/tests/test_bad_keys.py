@@ -91,6 +91,8 @@ def test_bad_keys_that_in_is_asked_for(key: Any, message: str) -> None:
         with pytest.raises(scbf.InvalidKey) as raised:
             key in some
         assert message in str(raised.value)
+        with pytest.raises(scbf.InvalidKey, match=r"a single value of Arrow: give its as_py\(\)"):
+            pa.scalar("a") in some
         read: list[int] = []
         for column in ([1, 2], np.arange(2), pa.array([1]), (read.append(i) for i in range(3)), bytearray(b"a")):
             with pytest.raises(scbf.InvalidKey, match="`in` asks for one key; use contains"):

@@ -55,8 +55,10 @@ def test_several_values_of_one_column(tmp_path: Path) -> None:
             assert list(index.query_rows({"tags": both}, keys_only=True)) == ["0", "3"]
         assert [answer.rows for answer in index.query([{"tags": ["a", "c"]}, {"tags": "c"}], keys_only=True)] == [
             ["3"], ["2", "3"]]
-        with pytest.raises(scbf.InvalidArgument, match="a value: must be str or bytes, is int"):
-            index.query({"tags": ["a", 5]})
+        for value, kind in ((["a", 5], "int"), (5, "int"), (bytearray(b"a"), "bytearray"), ({"a": 1}, "dict")):
+            for ask in (index.query, index.query_rows):
+                with pytest.raises(scbf.InvalidArgument, match=f"a value: must be str or bytes, is {kind}"):
+                    ask({"tags": value})
         for values in ({"tags": []}, {"tags": (), "town": "Rome"}):
             with pytest.raises(scbf.InvalidArgument, match="column 'tags': an empty list of values"):
                 index.query(values)

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bank of bits against separate filters of bits: random sequences of all its operations with
 // every growth, layout and backend; the bits of a bank of counters, in memory and from its file;
-// what it refuses; and memory that ends.
+// and what it refuses.
 #include "scbf/bloom_bank.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <functional>
-#include <new>
-#include <numeric>
 
 #include "scbf/delta.hpp"
-#include "support/bank_model.hpp"
+#include "support/bits_bank_model.hpp"
 #include "support/counters_only.hpp"
 #include "support/environment.hpp"
 #include "support/far_backend.hpp"
-#include "support/short_memory.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace scbf_test::bloom_bank_test {
@@ -31,83 +28,7 @@ using scbf::Geometry;
 using scbf::Growth;
 using scbf::KeyBatch;
 
-// oneTBB ends the process if it finds no memory when it is first used.
-[[maybe_unused]] const unsigned kThreads = scbf::thread_count({});
 const bool kAdded = add_far_backends() && add_counters_only();
-
-/// Filters of bits, by member.
-struct BitsModel {
-  Growth growth;
-  std::uint64_t seed;
-  std::map<std::uint32_t, BloomFilter> members = {};
-  std::set<std::uint32_t> ask = {};
-
-  std::uint32_t lowest_free() const {
-    std::uint32_t member = 0;
-    while (members.contains(member)) ++member;
-    return member;
-  }
-  /// A filter of some keys, made from counters or directly.
-  BloomFilter filled(Random& random) const {
-    Keys keys(random.below(random.below(2) == 0 ? 20 : 400));
-    for (auto& key : keys) key = random.below(800);
-    const auto fill = [&](auto filter) {
-      inserted([&] { return filter.insert(keys); });
-      filter.set_metadata("of " + std::to_string(keys.size()));
-      return filter;
-    };
-    if (random.below(2) == 0) {
-      return fill(BloomFilter(growth, {.seed = seed, .backend = "scalar"}));
-    }
-    Filter counters = fill(Filter(growth, {.seed = seed, .backend = "scalar"}));
-    counters.remove(std::span(keys).first(keys.size() / 3));
-    return BloomFilter(counters);
-  }
-};
-
-Keys asked_keys() {
-  Keys keys(70);
-  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i * 13;
-  return keys;
-}
-
-::testing::AssertionResult same_bits(const BloomBank& bank, const BitsModel& model,
-                                     const KeyBatch& keys, const BatchOptions& options) {
-  const auto differs = [](const auto&... what) {
-    auto failure = ::testing::AssertionFailure();
-    (failure << ... << what);
-    return failure;
-  };
-  if (const auto wrong = bits_error(bank, model.members)) return differs(*wrong);
-  if (bank.size() != model.members.size()) return differs(bank.size(), " members");
-  std::vector<std::vector<std::uint32_t>> want(keys.size());
-  for (const auto& [member, filter] : model.members) {
-    if (!bank.has_member(member)) return differs("no member ", member);
-    const BloomFilter copy = bank.copy_member(member, options);
-    if (copy != filter) return differs("member ", member, " has other bits");
-    if (copy.keys_inserted() != filter.keys_inserted() ||
-        copy.keys_removed() != filter.keys_removed() || copy.metadata() != filter.metadata() ||
-        bank.metadata(member) != filter.metadata() || copy.nonzero() != filter.nonzero() ||
-        copy.epoch() != filter.epoch() || bank.epoch(member) != filter.epoch()) {
-      return differs("member ", member, " has other records");
-    }
-    if (bank.stages(member) != filter.stages() || bank.fpr_bound(member) != filter.fpr_bound() ||
-        bank.asked_always(member) != model.ask.contains(member)) {
-      return differs("member ", member, " has other stages or another mark");
-    }
-    const Answers hits = contains(filter, keys);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (keys.valid(i) && (hits[i] != 0 || model.ask.contains(member))) want[i].push_back(member);
-    }
-  }
-  if (unpacked(bank, keys, options) != want) return differs("packed answers");
-  scbf::MemberLists lists;
-  if (bank.find(keys, lists, options).nulls != keys.nulls()) return differs("nulls");
-  for (std::size_t i = 0; i < std::min<std::size_t>(keys.size(), 3); ++i) {
-    if (keys.valid(i) && bank.find(keys.value(i)) != want[i]) return differs("one key, ", i);
-  }
-  return same_lists(lists, want);
-}
 
 /// Takes one random step on both.
 void take_step(BloomBank& bank, BitsModel& model, Random& random, const BatchOptions& options) {
@@ -508,111 +429,6 @@ TEST(BloomBank, NamesWhatIsWrong) {
   BloomBank moved = std::move(bank);
   EXPECT_EQ(moved.size(), 1u);
   SCBF_EXPECT_THROW(bank.size(), scbf::InvalidArgument, "moved from");
-}
-
-TEST(BloomBank, ChangesNothingWhenMemoryIsShort) {
-  const Growth growth = Growth::tightening(100, 0.05);
-  Random random(3);
-  BitsModel model{growth, 7};
-  for (std::uint32_t m = 0; m < 5; ++m) model.members.emplace(m, model.filled(random));
-  model.ask = {2};
-  const BloomFilter newcomer = model.filled(random);
-  // What leads member 2 to more keys and a further stage; and to other bits.
-  BloomFilter& published = model.members.at(2);
-  published.advance(published);
-  BloomFilter changed = published, grown = published, replaced = published;
-  inserted([&] { return grown.insert(random_keys(400, 5)); });
-  const scbf::Delta delta = changed.advance(grown);
-  const scbf::Delta whole = replaced.advance(BloomFilter(growth, {.seed = 7}));
-  ASSERT_FALSE(delta.whole());
-  ASSERT_GT(changed.stages(), published.stages());
-  ASSERT_TRUE(whole.whole());
-  Bank counters(growth, {.seed = 7});
-  counters.insert(counters.add_member(), random_keys(300, 1));
-  std::vector<std::byte> bytes;
-  counters.write([&](auto part) { bytes.insert(bytes.end(), part.begin(), part.end()); });
-  const auto made_anew = [&] {
-    BloomBank bank(growth, {.seed = 7, .capacity = 5});
-    for (const auto& [member, bits] : model.members) bank.add_member(bits, {.threads = 1});
-    bank.ask_always(2, true);
-    return bank;
-  };
-  struct Operation {
-    std::function<void(BloomBank&)> run;
-    std::vector<std::uint32_t> comes = {}, goes = {};  ///< members that are `what`, or none
-    const BloomFilter* what = nullptr;
-  };
-  std::vector<std::uint32_t> numbers(130);
-  std::iota(numbers.begin(), numbers.end(), 5);
-  const std::vector<Operation> operations{
-      {[&](BloomBank& bank) { bank.add_member(newcomer, {.threads = 1}); }, {5}, {}, &newcomer},
-      {[&](BloomBank& bank) {  // the rows must grow, and members share no word of them
-         bank.add_members(std::vector(130, newcomer), {.threads = 1});
-       },
-       numbers,
-       {},
-       &newcomer},
-      {[&](BloomBank& bank) { bank.replace_member(1, newcomer, {.threads = 1}); },
-       {1},
-       {},
-       &newcomer},
-      {[&](BloomBank& bank) { bank.apply(2, delta, {.threads = 1}); }, {2}, {}, &changed},
-      {[&](BloomBank& bank) { bank.apply(2, whole, {.threads = 1}); }, {2}, {}, &replaced},
-      {[&](BloomBank& bank) { bank.remove_member(4, {.threads = 1}); }, {}, {4}},
-      {[&](BloomBank& bank) { bank.copy_member(4, {.threads = 1}); }},
-      {[&](BloomBank& bank) { bank.reserve(300); }},
-      {[&](BloomBank&) { const BloomBank copy(counters); }},
-      {[](BloomBank& bank) { bank = BloomBank(std::as_const(bank)); }},
-      {[](BloomBank& bank) { EXPECT_TRUE(bank == bank); }},
-      {[&](BloomBank&) {
-        std::size_t at = 0;
-        BloomBank::read([&](std::span<std::byte> out) {
-          const std::size_t n = std::min(out.size(), bytes.size() - at);
-          std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), n, out.begin());
-          at += n;
-          return n;
-        });
-      }},
-  };
-  for (std::size_t o = 0; o < operations.size(); ++o) {
-    BitsModel done = model;
-    for (const std::uint32_t member : operations[o].comes) {
-      done.members.insert_or_assign(member, *operations[o].what);
-    }
-    for (const std::uint32_t member : operations[o].goes) done.members.erase(member);
-    std::size_t thrown = 0, in_spite = 0;
-    const std::uint64_t all = [&] {
-      BloomBank bank = made_anew();
-      const ShortMemory never(~std::uint64_t{0}, false);
-      operations[o].run(bank);
-      return ShortMemory::tried();
-    }();
-    for (const bool ends : {false, true}) {
-      // Ever rarer ones, but each of the last.
-      for (std::uint64_t nth = 1;; nth += nth + 20 > all ? 1 : 1 + nth / 16) {
-        SCOPED_TRACE("operation " + std::to_string(o) + ", allocation " + std::to_string(nth));
-        BloomBank bank = made_anew();
-        bool threw = false;
-        {
-          const ShortMemory short_memory(nth, ends);
-          try {
-            operations[o].run(bank);
-          } catch (const std::bad_alloc&) {
-            threw = true;
-          }
-        }
-        thrown += threw;
-        in_spite += !threw && ShortMemory::refused() > 0;
-        ASSERT_TRUE(same_bits(bank, threw ? model : done, asked_keys(), {.threads = 1}));
-        if (ShortMemory::refused() == 0) break;
-        ASSERT_LT(nth, 10'000u);
-      }
-    }
-    EXPECT_GT(thrown, 0u) << o;
-    if (o == 1) {
-      EXPECT_GT(in_spite, 0u) << "columns were never made one after another";
-    }
-  }
 }
 
 }  // namespace

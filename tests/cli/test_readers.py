@@ -235,7 +235,8 @@ class Deltas(CommandTest):
             process = self.start("delta", "published.scbf", "f.scbf", "-o", "next.delta", stderr=subprocess.PIPE)
             self.assertIn(b"waiting", process.stderr.readline())
             self.write("next.delta", "of the other command")
-        self.assertIn(b"'next.delta': cannot write: it was made meanwhile, by another command; --force", process.stderr.read())
+        self.assertIn(b"'next.delta': cannot write: another command has made it meanwhile; --force",
+                      process.stderr.read())
         self.assertEqual(process.wait(30), INPUT_OUTPUT)
         self.assertEqual(self.read("next.delta"), b"of the other command")
         self.assertEqual(self.digest("published.scbf"), before)

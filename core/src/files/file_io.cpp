@@ -252,7 +252,7 @@ std::optional<Found> look_once(const fs::path& path, FileSystemCalls& calls) {
   found.regular = !found.exists || S_ISREG(found.status.st_mode);
   if (!found.regular) return found;
   if (found.exists) check_replaceable(path, found.status, calls);
-  found.target = behind_links(path);
+  found.target = behind_links(path);  // renaming onto a link would replace the link
   if (!found.exists) return found;
   // Links in /proc/self/fd may name a file that has been removed since.
   struct stat behind {};
@@ -297,7 +297,6 @@ void keep_owner_and_permissions(FileSystemCalls& calls, int fd, const struct sta
 fs::path behind_links(const fs::path& path) {
   constexpr int kMostLinks = 40;  // as the kernel has it
   fs::path target = path;
-  // Renaming onto a link would replace the link.
   for (int links = 0;; ++links) {
     std::error_code error;
     if (!fs::is_symlink(fs::symlink_status(target, error))) return target;

@@ -153,9 +153,9 @@ std::uint64_t met_stuck(std::span<const Stage> stages) noexcept {
   return sum;
 }
 
-/// Which of the keys that a backend removed were kept: corrects verdicts and numbers. One stage
-/// claimed each of them. If that stage kept the key, it claims it still, because positions of a
-/// stuck block do not change in a removal.
+/// Which of the keys that a backend removed were kept: corrects verdicts and numbers. Exactly one
+/// stage claimed each of them. If that stage kept the key, it claims it still, because positions of
+/// a stuck block do not change in a removal.
 void find_kept(std::span<const Stage> stages, const KeyBatch& keys, std::uint8_t* verdicts,
                RemoveCounts& counts, std::span<RemovalChange> changes,
                const BatchOptions& options) noexcept {

@@ -387,6 +387,15 @@ class Verdicts {
   std::optional<Answers> answers_;
 };
 
+/// After a removal: warns if none of the keys was found, and they are not of the kind that the
+/// filter or bank holds.
+template <class Value>
+void warn_if_none_found(const Held<Value>& self, const RemoveReport& report, const Parts& parts) {
+  if (report.absent > 0 && report.removed + report.ambiguous + report.kept == 0) {
+    self.kinds.none_found(parts.kinds());
+  }
+}
+
 /// The C++ object in a slot's first argument. Throws type_error if its __init__ has not run.
 template <class Value>
 const Value& ready(PyObject* self) {
@@ -395,17 +404,9 @@ const Value& ready(PyObject* self) {
   return *nanobind::inst_ptr<Value>(nanobind::handle(self));
 }
 
-/// Throws what `in` says to an object that is no single key: what it lacks, or that it is a column.
+/// Throws what `in` says to an object that is no single key.
 [[noreturn]] inline void refuse_in(PyObject* object) {
-  const auto is_column = [&] {
-    if (PyObject_CheckBuffer(object) == 1) return true;
-    for (const char* name : {"__iter__", "__next__", "__array__", "__arrow_c_array__",
-                             "__arrow_c_stream__", "__cuda_array_interface__", "__dlpack__"}) {
-      if (nanobind::hasattr(object, name)) return true;
-    }
-    return false;
-  };
-  if (is_expression(object) || !is_column()) throw InvalidKey(refusal(object));
+  if (!looks_like_column(object)) throw InvalidKey(refusal(object));
   throw InvalidKey("`in` asks for one key; use contains() for a column of keys");
 }
 

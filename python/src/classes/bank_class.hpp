@@ -53,11 +53,20 @@ void construct_bank(Held<AnyBank>* self, const nb::object& capacity, std::option
   self->kinds.begin_empty();
 }
 
+/// Adds a copy of the filter.
+template <class AnyBank, class F>
+std::uint32_t add_copy(Held<AnyBank>& self, const Held<F>& filter) {
+  const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
+  const std::uint32_t member = without_lock([&] { return self.value.add_member(F(filter.value)); });
+  self.kinds.join(filter.kinds);
+  return member;
+}
+
 /// Adds copies of the filters, which are of type F.
 template <class AnyBank, class F>
 std::vector<std::uint32_t> add_members(Held<AnyBank>& self, const nb::iterable& filters) {
   std::vector<F> copies;
-  KeyKinds kinds("filters");
+  KeyKinds kinds("bank");
   kinds.begin_empty();
   for (const nb::handle each : filters) {
     if (!nb::isinstance<Held<F>>(each)) {

@@ -31,11 +31,7 @@ std::uint32_t add_member(HeldBank& self, const Held<Filter>* filter) {
     Outside others_may_run;
     return self.value.add_member();
   }
-  const PassageToBoth inside(self.gate, Passage::To::change, filter->gate);
-  const auto add = [&] { return self.value.add_member(Filter(filter->value)); };
-  const std::uint32_t member = without_lock(add);
-  self.kinds.join(filter->kinds);
-  return member;
+  return add_copy(self, *filter);
 }
 
 /// A warning of a member that holds clearly more than planned.
@@ -73,13 +69,6 @@ void noting_kinds(HeldBank& self, const Parts& parts, const Run& run, Insert ins
     throw;
   }
   self.kinds.inserted(run.kinds());
-}
-
-/// After a removal: warns if none of the keys was found, and they are not of the bank's kind.
-void warn_if_none_found(const HeldBank& self, const RemoveReport& report, const Parts& parts) {
-  if (report.absent > 0 && report.removed + report.ambiguous + report.kept == 0) {
-    self.kinds.none_found(parts.kinds());
-  }
 }
 
 InsertReport insert(HeldBank& self, std::uint32_t member, nb::object keys,
@@ -515,15 +504,7 @@ processes can map() it.
           "The bits of a Bank, with its numbers, marks and metadata. Cost: a copy of its rows of "
           "bits.")
       .def(
-          "add_member",
-          [](HeldBits& self, const Held<BloomFilter>& filter) {
-            const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
-            const std::uint32_t member =
-                without_lock([&] { return self.value.add_member(BloomFilter(filter.value)); });
-            self.kinds.join(filter.kinds);
-            return member;
-          },
-          nb::arg("filter"),
+          "add_member", &add_copy<BloomBank, BloomFilter>, nb::arg("filter"),
           "Adds the bits of a BloomFilter of the bank's growth and seed. Returns their number, the "
           "smallest free one. Raises Incompatible.")
       .def(

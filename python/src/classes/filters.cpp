@@ -76,11 +76,6 @@ nb::object remove(HeldFilter& self, nb::object keys, nb::object out,
   const bool in_bulk = out.is_none() && parts.columns.size() > 1 && parts.size > kFewForBulk;
   const Verdicts verdicts(std::move(out), parts);
   RemoveReport sum;
-  const auto warn_if_none_found = [&](const RemoveReport& report) {
-    if (report.absent > 0 && report.removed + report.ambiguous + report.kept == 0) {
-      self.kinds.none_found(parts.kinds());
-    }
-  };
   const auto remove_all = [&] {
     const Passage inside(self.gate, Passage::To::change);
     if (most_absent) {
@@ -101,10 +96,10 @@ nb::object remove(HeldFilter& self, nb::object keys, nb::object out,
   try {
     remove_all();
   } catch (const KeysAbsent& absent) {
-    warn_if_none_found(absent.report());
+    warn_if_none_found(self, absent.report(), parts);
     throw;
   }
-  warn_if_none_found(sum);
+  warn_if_none_found(self, sum, parts);
   return nb::cast(sum);
 }
 

@@ -86,8 +86,8 @@ Query query_of(nb::handle values, const nb::object& from, const nb::object& to,
     const auto add = [&](nb::handle one) {
       query.all_of.push_back({encoded(column, "a column's name"), encoded(one, "a value")});
     };
-    if (PySequence_Check(value.ptr()) == 1 && !nb::isinstance<nb::str>(value) &&
-        !nb::isinstance<nb::bytes>(value)) {
+    const bool is_text = PyUnicode_Check(value.ptr()) || PyObject_CheckBuffer(value.ptr());
+    if (PySequence_Check(value.ptr()) && !is_text) {
       if (nb::len(value) == 0) {
         throw InvalidArgument(
             fmt::format("column {}: an empty list of values", shown(column.ptr())));

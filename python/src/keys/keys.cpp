@@ -137,4 +137,14 @@ std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
   return iterator_source(std::move(iterator), seed);
 }
 
+bool looks_like_column(nb::handle object) {
+  if (is_expression(object) || nb::hasattr(object, "as_py")) return false;  // a value of Arrow
+  if (PyObject_CheckBuffer(object.ptr()) == 1) return true;
+  for (const char* name : {"__iter__", "__next__", "__array__", "__arrow_c_array__",
+                           "__arrow_c_stream__", "__cuda_array_interface__", "__dlpack__"}) {
+    if (nb::hasattr(object, name)) return true;
+  }
+  return false;
+}
+
 }  // namespace scbf::python

@@ -23,4 +23,7 @@ namespace scbf::python {
 /// there are none in it, and whatever it raises.
 std::unique_ptr<KeySource> keys_of(nanobind::handle object, std::uint64_t seed);
 
+/// Is it an object that keys_of() would read, or refuse for what is in it? Reads nothing of it.
+bool looks_like_column(nanobind::handle object);
+
 }  // namespace scbf::python
