@@ -31,7 +31,7 @@ CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat
   }
   were_read_ = true;
   have_hashes_ = true;
-  KeyReader reader(inputs, format);
+  KeyReader reader(inputs, format, {.threads = run.resolved_threads(), .seed = seed});
   const auto keep = [&](const KeyBatch& keys) {
     for (std::size_t first = 0, taken = 0; first < keys.size(); first += taken) {
       if (hashes_.empty() || hashes_.back().size == kPart) {
@@ -94,7 +94,10 @@ KeyTotals insert_keys(FilterBase& filter, const std::vector<std::string>& inputs
     progress.finish(totals.keys, totals.keys);
   } else {
     if (counted && counted->were_read()) format.tell = false;
-    KeyReader reader(inputs, format, KeyReader::Pace::bulk, bulk_block(filter.backend()));
+    KeyReader reader(inputs, format,
+                     {.threads = run.resolved_threads(),
+                      .seed = filter.seed(),
+                      .block_bytes = bulk_block(filter.backend())});
     run.go_through(reader, what, [&](const KeyBlock& block) { bulk.insert(block.batch()); });
     totals = reader.totals();
   }

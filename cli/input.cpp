@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::size_t kPeekBytes = std::size_t{64} << 10;
 constexpr std::size_t kPackedBytes = std::size_t{256} << 10;
+constexpr int kPipeBytes = 1 << 20;
 
 [[noreturn]] void throw_io(const std::string& name, const char* what, int error) {
   throw IoError(fmt::format("{}: {}: {}", name, what, std::generic_category().message(error)));
@@ -90,8 +91,13 @@ void StopSignal::stop() noexcept { ::eventfd_write(fd_, 1); }
 ByteInput::ByteInput(const std::string& input, Decode decode, const StopSignal* stop)
     : name_(display_name(input)),
       fd_(open_for_reading(input)),
-      stop_(is_regular(fd_) ? nullptr : stop),
-      recognised_(decode == Decode::no) {}
+      regular_(is_regular(fd_)),
+      stop_(regular_ ? nullptr : stop),
+      recognised_(decode == Decode::no) {
+  // So that whoever writes to a pipe need not wait for us that often; with 64 KiB, both mostly wait.
+  // No error if it is no pipe, or may not be as large.
+  ::fcntl(fd_, F_SETPIPE_SZ, kPipeBytes);
+}
 
 ByteInput::~ByteInput() {
   if (fd_ > STDIN_FILENO) ::close(fd_);
@@ -173,6 +179,33 @@ std::string_view ByteInput::peek(const std::function<bool(std::string_view)>& en
     ahead_.append(more, 0, n);
   }
   return shown();
+}
+
+std::optional<ByteInput::Place> ByteInput::pass_over(std::size_t bytes) {
+  if (!recognised_) recognise();
+  if (!regular_ || decoder_ || at_ < ahead_.size()) return {};
+  const off_t from = ::lseek(fd_, 0, SEEK_CUR);
+  struct stat status {};
+  if (from < 0 || ::fstat(fd_, &status) < 0 || status.st_size <= from) return {};
+  const auto offset = static_cast<std::uint64_t>(from);
+  const auto n =
+      std::min<std::uint64_t>(bytes, static_cast<std::uint64_t>(status.st_size) - offset);
+  if (::lseek(fd_, static_cast<off_t>(n), SEEK_CUR) < 0) return {};
+  bytes_read_ += n;
+  return Place{offset, static_cast<std::size_t>(n)};
+}
+
+std::size_t ByteInput::read_at(Place place, char* into) const {
+  std::size_t read = 0;
+  while (read < place.bytes) {
+    const ssize_t n =
+        ::pread(fd_, into + read, place.bytes - read, static_cast<off_t>(place.offset + read));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_io(name_, "cannot read", errno);
+    if (n == 0) break;
+    read += static_cast<std::size_t>(n);
+  }
+  return read;
 }
 
 bool ByteInput::compressed() {

@@ -73,6 +73,20 @@ class ByteInput {
   /// Skips bytes that peek() has shown.
   void skip(std::size_t bytes) { at_ += bytes; }
 
+  /// If the next bytes are those of a regular file as they are there, and it has some left: passes
+  /// over up to `bytes` of them and returns where they are and how many, for read_at().
+  struct Place {
+    std::uint64_t offset;
+    std::size_t bytes;
+  };
+  std::optional<Place> pass_over(std::size_t bytes);
+  /// From any thread. Returns how many bytes there were, fewer if the file has been cut. Throws
+  /// IoError.
+  std::size_t read_at(Place place, char* into) const;
+
+  bool is_regular_file() const noexcept { return regular_; }
+  /// Bytes that peek() or the search for compression has read already, and read() will give.
+  std::size_t bytes_ahead() const noexcept { return ahead_.size() - at_; }
   /// False if reading on would wait.
   bool more_is_waiting() const;
   bool compressed();
@@ -88,6 +102,7 @@ class ByteInput {
 
   std::string name_;
   int fd_;
+  bool regular_;
   const StopSignal* stop_;  // none if reads never wait
   bool recognised_;
   std::unique_ptr<Decoder> decoder_;

@@ -106,6 +106,17 @@ std::size_t FindMarks(const std::uint8_t* bytes, std::size_t n, const std::uint8
   return places<4>(bytes, n, OneOf<4>{{marks[0], marks[1], marks[2], marks[3]}}, out);
 }
 
+std::uint64_t CountByte(const std::uint8_t* bytes, std::size_t n, std::uint8_t byte) {
+  const OneOf<1> wanted{{byte}};
+  std::uint64_t count = 0;
+  std::size_t i = 0;
+  for (; i + kBits <= n; i += kBits) {
+    count += static_cast<std::uint64_t>(std::popcount(places_in(bytes + i, wanted)));
+  }
+  for (; i < n; ++i) count += wanted.is(bytes[i]) ? 1 : 0;
+  return count;
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf::cli
@@ -116,6 +127,7 @@ namespace scbf::cli {
 
 HWY_EXPORT(LineEnds);
 HWY_EXPORT(FindMarks);
+HWY_EXPORT(CountByte);
 
 std::size_t line_ends(std::string_view bytes, char end, std::uint32_t* out) noexcept {
   return HWY_DYNAMIC_DISPATCH(LineEnds)(reinterpret_cast<const std::uint8_t*>(bytes.data()),
@@ -126,6 +138,11 @@ std::size_t find_marks(std::string_view bytes, const Marks& marks, std::uint32_t
   return HWY_DYNAMIC_DISPATCH(FindMarks)(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                          bytes.size(),
                                          reinterpret_cast<const std::uint8_t*>(marks.data()), out);
+}
+
+std::uint64_t count_byte(std::string_view bytes, char byte) noexcept {
+  return HWY_DYNAMIC_DISPATCH(CountByte)(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                         bytes.size(), static_cast<std::uint8_t>(byte));
 }
 
 }  // namespace scbf::cli

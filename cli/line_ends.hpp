@@ -21,4 +21,7 @@ using Marks = std::array<char, 4>;
 /// four do within 64 bytes.
 std::size_t find_marks(std::string_view bytes, const Marks& marks, std::uint32_t* out) noexcept;
 
+/// How often a byte stands there.
+std::uint64_t count_byte(std::string_view bytes, char byte) noexcept;
+
 }  // namespace scbf::cli

@@ -64,7 +64,7 @@ struct RunOptions {
   /// The same beside a window of keys, which takes half of --scratch.
   BatchOptions batch_beside_keys() const;
   /// Calls use(block) for all keys, then finish(), and shows progress, labelled `what`. If
-  /// `threads` allows it, a second thread reads ahead.
+  /// `threads` allows it, others read ahead.
   void go_through(
       KeyReader& reader, const char* what, const std::function<void(const KeyBlock&)>& use,
       const std::function<void()>& finish = [] {}) const;

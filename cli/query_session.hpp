@@ -73,7 +73,11 @@ struct QuerySession {
       : options(o),
         asked(std::move(opened)),
         format(agreed_format(o.keys, read_notes(asked.metadata()), o.file)),
-        reader(o.keys.sources(), format, KeyReader::Pace::prompt, block_bytes(blocks)) {}
+        reader(o.keys.sources(), format,
+               {.threads = o.run.resolved_threads(),
+                .seed = asked.seed(),
+                .pace = Pace::prompt,
+                .block_bytes = block_bytes(blocks)}) {}
 
   /// Calls ask(batch) and then print(block) for all keys. What was printed is written even if an
   /// error follows.

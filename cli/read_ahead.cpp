@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <exception>
-#include <semaphore>
 #include <system_error>
 #include <thread>
 
@@ -14,25 +13,25 @@ namespace {
 
 using Use = std::function<void(const KeyBlock&)>;
 
-/// Two blocks: a thread fills one while the other is used.
+/// Two blocks: a thread fills one while the other is used. Who waits for a block helps to fill it.
 class ReadAhead {
  public:
   explicit ReadAhead(KeyReader& reader) : reader_(reader), thread_([this] { fill_all(); }) {}
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
   ~ReadAhead() {
-    stopped_ = true;
     reader_.stop();
-    free_.release();
+    reader_.pieces().tell([this] { stopped_ = true; });
     thread_.join();
   }
 
   void use_all(const Use& use) {
     for (std::size_t i = 0;; i ^= 1) {
-      full_.acquire();
+      reader_.pieces().help_until([this] { return full_ > 0; });
+      --full_;
       if (!filled_[i]) break;
       use(blocks_[i]);
-      free_.release();
+      reader_.pieces().tell([this] { ++free_; });
     }
     if (error_) std::rethrow_exception(error_);
   }
@@ -40,15 +39,16 @@ class ReadAhead {
  private:
   void fill_all() noexcept {
     for (std::size_t i = 0;; i ^= 1) {
-      free_.acquire();
+      reader_.pieces().help_until([this] { return free_ > 0 || stopped_; });
       if (stopped_) return;
+      --free_;
       try {
         filled_[i] = reader_.fill(blocks_[i]);
       } catch (...) {
         error_ = std::current_exception();
         filled_[i] = false;
       }
-      full_.release();
+      reader_.pieces().tell([this] { ++full_; });
       if (!filled_[i]) return;
     }
   }
@@ -57,7 +57,7 @@ class ReadAhead {
   std::array<KeyBlock, 2> blocks_;
   std::array<bool, 2> filled_{};
   std::exception_ptr error_;
-  std::counting_semaphore<> free_{2}, full_{0};
+  std::atomic<std::size_t> free_ = 2, full_ = 0;
   std::atomic<bool> stopped_ = false;
   std::thread thread_;  // last: it uses the others
 };

@@ -93,9 +93,12 @@ struct ChangeSession {
         form{.compress = o.compress || compress},
         notes(read_notes(filter.metadata())),
         format(agreed_format(o.keys, notes, o.file)),
-        reader(o.keys.sources(), format, KeyReader::Pace::bulk,
-               blocks == Blocks::large ? printed_block(filter, format.kind, kRemovedPerLine, o.run)
-                                       : bulk_block(filter.backend())) {}
+        reader(o.keys.sources(), format,
+               {.threads = o.run.resolved_threads(),
+                .seed = filter.seed(),
+                .block_bytes = blocks == Blocks::large
+                                   ? printed_block(filter, format.kind, kRemovedPerLine, o.run)
+                                   : bulk_block(filter.backend())}) {}
 
   /// Calls use(block) for all keys.
   void go_through(const char* progress, const std::function<void(const KeyBlock&)>& use) {
