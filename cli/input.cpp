@@ -94,8 +94,8 @@ ByteInput::ByteInput(const std::string& input, Decode decode, const StopSignal* 
       regular_(is_regular(fd_)),
       stop_(regular_ ? nullptr : stop),
       recognised_(decode == Decode::no) {
-  // So that whoever writes to a pipe need not wait for us that often; with 64 KiB, both mostly wait.
-  // No error if it is no pipe, or may not be as large.
+  // So that whoever writes to a pipe need not wait for us that often; with 64 KiB, both mostly
+  // wait. No error if it is no pipe, or may not be as large.
   ::fcntl(fd_, F_SETPIPE_SZ, kPipeBytes);
 }
 
