@@ -96,7 +96,8 @@ ByteInput::ByteInput(const std::string& input, Decode decode, const StopSignal* 
       recognised_(decode == Decode::no) {
   // So that whoever writes to a pipe need not wait for us that often; with 64 KiB, both mostly
   // wait. No error if it is no pipe, or may not be as large.
-  ::fcntl(fd_, F_SETPIPE_SZ, kPipeBytes);
+  const int pipe = ::fcntl(fd_, F_GETPIPE_SZ);
+  if (pipe >= 0 && pipe < kPipeBytes) ::fcntl(fd_, F_SETPIPE_SZ, kPipeBytes);
 }
 
 ByteInput::~ByteInput() {

@@ -63,11 +63,17 @@ void InputText::begin(TextPiece& piece) {
   piece.make_room(kBegun, room);
   if (piece.place) return;
   const std::size_t end = piece.from + room;
-  do {
-    const std::size_t n = input_->read({piece.bytes() + piece.to, end - piece.to});
-    piece.to += n;
-    piece.last = n == 0;
-  } while (!form_.prompt && !piece.last && piece.to < end);
+  try {
+    if (failed_) std::rethrow_exception(failed_);
+    do {
+      const std::size_t n = input_->read({piece.bytes() + piece.to, end - piece.to});
+      piece.to += n;
+      piece.last = n == 0;
+    } while (!piece.last && piece.to < end && input_->more_is_waiting());
+  } catch (...) {
+    if (piece.from == piece.to) throw;
+    failed_ = std::current_exception();  // told after what was read before it
+  }
 }
 
 void InputText::cut(TextPiece& piece) {
@@ -147,8 +153,8 @@ void InputText::check_zeros(std::string_view text) const {
                             : "--null reads lines"));
 }
 
-/// Refuses what is left over if it is too long, or no beginning of a record. That is found out as
-/// soon as it is longer than ever before by half.
+/// Refuses what is left over if it is too long, or no beginning of a record. It is looked at again
+/// each time it has grown by half.
 void InputText::check_begun() {
   const auto* const column = std::get_if<ColumnRules>(&rules_);
   if (column == nullptr) {
@@ -159,8 +165,12 @@ void InputText::check_begun() {
   }
   if (left_over_.size() < next_check_) return;
   next_check_ = left_over_.size() + left_over_.size() / 2;
+  std::string_view text = left_over_;
+  if (first_line_ == 1 && text.starts_with(kByteOrderMark)) {
+    text.remove_prefix(kByteOrderMark.size());
+  }
   try {
-    check_begun_row(left_over_, 1 + line_feeds_ - count_byte(left_over_, '\n'), column->format);
+    check_begun_row(text, 1 + line_feeds_ - count_byte(text, '\n'), column->format);
   } catch (const TextError& error) {
     throw error_in(*input_, error.line, error.what());
   }

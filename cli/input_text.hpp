@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,7 +25,6 @@ struct TextForm {
   std::optional<std::string> column = {};  ///< the name of the column, if its number is not known
   bool refuse_zeros = false;               ///< near the beginning
   bool may_be_integers = true;             ///< messages advise --keys u64
-  bool prompt = false;                     ///< a piece may be short, so that it need not wait
   std::size_t piece_bytes = kPieceBytes;   ///< of what is read; at least 1
 };
 
@@ -32,8 +32,8 @@ class InputText {
  public:
   InputText(std::unique_ptr<ByteInput> input, TextForm form);
 
-  /// Begins the next piece. Bytes that must be read in order are read. Throws IoError and
-  /// bad_alloc.
+  /// Begins the next piece. Bytes that must be read in order are read, as many as are waiting.
+  /// Throws IoError and bad_alloc.
   void begin(TextPiece& piece);
   /// Cuts a piece that is loaded. Throws IoError and bad_alloc.
   void cut(TextPiece& piece);
@@ -49,6 +49,7 @@ class InputText {
   std::unique_ptr<ByteInput> input_;
   std::shared_ptr<const std::string> name_;
   const TextForm form_;
+  std::exception_ptr failed_;  // what the next begin() throws
   // What cut() needs. Meanwhile another thread may begin a piece.
   TextRules rules_;                    // with the column's number, once it is known
   std::optional<std::string> column_;  // its name, until then

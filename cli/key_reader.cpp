@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <exception>
+#include <type_traits>
 #include <utility>
 
 #include "output.hpp"
@@ -18,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "u64 keys are read in 
 namespace {
 
 constexpr std::size_t kMaxLines = std::size_t{4} << 20;
-/// Small inputs whose keys are put together in a small block.
+/// Pieces of small inputs, or of small writes to a pipe, whose keys are put together in a block.
 constexpr std::size_t kMostInputs = 256;
 
 }  // namespace
@@ -40,7 +41,7 @@ std::size_t KeyBlock::size() const noexcept {
 void KeyBlock::add(std::unique_ptr<TextPiece> piece) {
   const auto append = [](auto& to, auto& from) {
     to.insert(to.end(), from.begin(), from.end());
-    from = {};  // of a large block there may be many
+    std::decay_t<decltype(from)>().swap(from);  // a large block may have many
   };
   pieces_.push_back(std::move(piece));
   if (pieces_.size() == 1) {
@@ -91,7 +92,8 @@ bool KeyReader::fill(KeyBlock& block) {
     block.hashes_of_all_.clear();
     block.text_bytes_ = 0;
     block.of_all_.clear();
-    pieces_.give_back(block.pieces_);
+    for (std::unique_ptr<TextPiece>& piece : block.pieces_) pieces_.give_back(std::move(piece));
+    block.pieces_.clear();
     if (failed_) std::rethrow_exception(failed_);
     try {
       fill_some(block);
@@ -136,9 +138,10 @@ void KeyReader::fill_text(KeyBlock& block) {
   // The keys of several pieces must be put together, so a small block has one, unless inputs are
   // small.
   const std::size_t enough = block_bytes_ > kSmallBlock ? block_bytes_ : kPieceBytes / 2;
+  const std::size_t most_pieces = kMostInputs + 2 * (enough / kPieceBytes);
   const auto full = [&] {
     return block.text_bytes_ >= enough || block.size() >= kMaxLines ||
-           (block.pieces_.size() >= kMostInputs && enough < kSmallBlock);
+           block.pieces_.size() >= most_pieces;
   };
   while (!failed_ && !full()) {
     if (at_once_ && block.size() > 0 && !source_.more_is_waiting()) break;
@@ -151,9 +154,10 @@ void KeyReader::fill_text(KeyBlock& block) {
 
 void KeyReader::take(std::unique_ptr<TextPiece> piece, KeyBlock& block) {
   empty_lines_ += piece->keys.empty;
-  block.text_bytes_ += piece->text().size();
   bytes_ = piece->bytes_so_far;
   find_error(*piece);
+  if (piece->keys.size() == 0) return pieces_.give_back(std::move(piece));
+  block.text_bytes_ += piece->text().size();
   block.add(std::move(piece));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads batches of keys from files and standard input: lines, 64-bit integers, columns of tables.
-// Keys of text are views into it. No line is copied but the start of one that the end of a piece
-// cuts off. Besides its bytes, text takes 16 bytes for each line, or 8 for each number.
+// Keys of text are views into it; few are copied. Besides its bytes, text takes 24 bytes for each
+// line, of which 8 are its hash, or 8 for each number.
 #pragma once
 
 #include <cstddef>
@@ -77,7 +77,7 @@ struct Reading {
   std::optional<std::uint64_t> seed =
       {};  ///< of the filters that are to have or to be asked the keys
   Pace pace = Pace::bulk;
-  /// Bytes of a block; more only if a single line is longer.
+  /// Bytes of a block, about: text is read in pieces, of which a small block has one.
   std::size_t block_bytes = kSmallBlock;
   std::size_t piece_bytes = kPieceBytes;  ///< of text; smaller ones are for tests
 };

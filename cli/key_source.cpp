@@ -2,11 +2,9 @@
 #include "key_source.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -135,6 +133,10 @@ void KeySource::close_current() noexcept {
   text_.reset();
 }
 
+bool KeySource::is_ready() {
+  return total_bytes_ || (is_open() && examined_ && input().more_is_waiting());
+}
+
 bool KeySource::more_is_waiting() {
   return (is_open() || open_next()) && input().more_is_waiting();
 }
@@ -143,9 +145,7 @@ bool KeySource::more_is_waiting() {
 void KeySource::examine() {
   examined_ = true;
   decimal_ = false;
-  TextForm form{.may_be_integers = !format_.only_lines,
-                .prompt = pace_ == Pace::prompt && !input_->is_regular_file(),
-                .piece_bytes = piece_bytes_};
+  TextForm form{.may_be_integers = !format_.only_lines, .piece_bytes = piece_bytes_};
   if (format_.column) {
     const KeyColumn& column = *format_.column;
     const std::optional<std::uint64_t> number = column_number(column.name);
@@ -219,16 +219,19 @@ bool KeySource::begin(TextPiece& piece) noexcept {
   piece.read_error = piece.divide_error = nullptr;
   piece.first_line = piece.lines = 0;
   piece.from = piece.to = 0;
+  bool some = true;
   try {
-    if (!open() || !is_text()) return false;
-    piece.of = text_;
-    text_->begin(piece);
-    piece.bytes_so_far = bytes_read();
-    if (piece.last) close_current();
+    some = open() && is_text();
+    if (some) {
+      piece.of = text_;
+      text_->begin(piece);
+      if (piece.last) close_current();
+    }
   } catch (...) {
     piece.read_error = std::current_exception();
   }
-  return true;
+  piece.bytes_so_far = bytes_read();
+  return some;
 }
 
 void KeySource::read_integers(std::span<std::uint64_t> into, std::size_t& read) {

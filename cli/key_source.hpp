@@ -43,6 +43,8 @@ class KeySource {
   void read_integers(std::span<std::uint64_t> into, std::size_t& read);
   /// False if reading on would wait.
   bool more_is_waiting();
+  /// False if begin() may wait.
+  bool is_ready();
 
   const KeyFormat& format() const noexcept { return format_; }
   /// Bytes read from the inputs, before decompression.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The records of CSV that libcsv takes apart: those with line feeds in quotes, in lines that have a
-// CR outside quotes before their end or are very long, and malformed ones. RecordReader divides all
-// others by itself. It is several times faster than libcsv, which looks at byte after byte.
+// CR outside quotes before their end or are very long, and malformed ones. RecordDivider divides
+// all others by itself. It is several times faster than libcsv, which looks at byte after byte.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,8 @@ namespace {
 
 using Use = std::function<void(const KeyBlock&)>;
 
-/// Two blocks: a thread fills one while the other is used. Who waits for a block helps to fill it.
+/// Two blocks: a thread fills one while the other is used. A thread that waits for a block helps to
+/// fill it.
 class ReadAhead {
  public:
   explicit ReadAhead(KeyReader& reader) : reader_(reader), thread_([this] { fill_all(); }) {}

@@ -156,10 +156,8 @@ RecordDivider::Line RecordDivider::next_line() {
 }
 
 void check_begun_row(std::string_view text, std::uint64_t line, TableFormat format) {
-  if (text.size() > kMaxRecordBytes) {
-    if (format.is_tsv()) refuse_zeros(text, line);
-    throw_too_long(line, format);
-  }
+  if (format.is_tsv()) refuse_zeros(text, line);
+  if (text.size() > kMaxRecordBytes) throw_too_long(line, format);
   if (format.is_tsv()) return;
   QuotedRecords records(format.separator);
   while (!text.empty()) {

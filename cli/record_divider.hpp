@@ -78,8 +78,6 @@ class RecordDivider {
 
   /// Whether the last record views the text that was fed; otherwise, the divider.
   bool views_text() const noexcept { return views_text_; }
-  /// Whether the next text goes on with a record that has begun.
-  bool within_record() const noexcept { return quoted_ && quoted_->within_record(); }
   /// The number of the line in which the next text begins; of the first one it is 1.
   std::uint64_t line() const noexcept { return line_; }
   /// What is fed next is in line 1, and is the beginning of a file or of another record. Not after
@@ -92,6 +90,7 @@ class RecordDivider {
     std::span<char> text;
     std::span<const std::uint32_t> marks;
   };
+  bool within_record() const noexcept { return quoted_ && quoted_->within_record(); }
   Line next_line();
   bool take(const Line& line);
   bool divide_csv(const Line& line, std::size_t length);

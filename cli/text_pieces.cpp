@@ -2,6 +2,7 @@
 #include "text_pieces.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace scbf::cli {
@@ -41,7 +42,7 @@ void TextPieces::go_on() {
 /// Starts one if it can be started: everything is done without it, too.
 void TextPieces::start_helper() {
   try {
-    helpers_.emplace_back([this] { help_until([this] { return stopped_; }, Wait::yes); });
+    helpers_.emplace_back([this] { help_until([this] { return stopped_; }); });
   } catch (...) {
     threads_ = static_cast<unsigned>(helpers_.size()) + 2;
   }
@@ -58,14 +59,21 @@ std::unique_ptr<TextPiece> TextPieces::next() {
     }
     if (failure_ && pieces_.empty()) std::rethrow_exception(failure_);
     if (pieces_.empty() && ended_) return nullptr;
-    if (!help(lock, Wait::yes)) ready_.wait(lock);
+    if (!help(lock, pieces_.empty() ? Wait::yes : Wait::no)) ready_.wait(lock);
   }
 }
 
-void TextPieces::give_back(std::vector<std::unique_ptr<TextPiece>>& pieces) {
+void TextPieces::give_back(std::unique_ptr<TextPiece> piece) noexcept {
   const Lock lock(mutex_);
-  std::ranges::move(pieces, std::back_inserter(unused_));
-  pieces.clear();
+  keep(std::move(piece));
+}
+
+void TextPieces::keep(std::unique_ptr<TextPiece> piece) noexcept {
+  try {
+    unused_.push_back(std::move(piece));
+  } catch (const std::bad_alloc&) {
+    // Its memory is freed.
+  }
 }
 
 void TextPieces::tell(const std::function<void()>& change) {
@@ -74,12 +82,10 @@ void TextPieces::tell(const std::function<void()>& change) {
   changed_.notify_all();
 }
 
-void TextPieces::help_until(const std::function<bool()>& done) { help_until(done, Wait::no); }
-
-void TextPieces::help_until(const std::function<bool()>& done, Wait wait) {
+void TextPieces::help_until(const std::function<bool()>& done) {
   Lock lock(mutex_);
   while (!done()) {
-    if (threads_ == 1 || !help(lock, wait)) changed_.wait(lock);
+    if (threads_ == 1 || !help(lock, Wait::no)) changed_.wait(lock);
   }
 }
 
@@ -110,8 +116,7 @@ bool TextPieces::help(Lock& lock, Wait wait) {
     });
     return true;
   }
-  // Regular files are always ready.
-  return (wait == Wait::yes || source_.total_bytes()) && begin_one(lock);
+  return begin_one(lock, wait);
 }
 
 TextPieces::Entry* TextPieces::first_in(State state) {
@@ -128,14 +133,16 @@ void TextPieces::work_on(Entry& entry, State now, Lock& lock, Work work) {
   const State then = work(*entry.piece);
   lock.lock();
   entry.state = then;
+  ended_ = ended_ || entry.piece->read_error || entry.piece->divide_error;
   if (then < State::divided) changed_.notify_one();
   ready_.notify_one();
 }
 
-bool TextPieces::begin_one(Lock& lock) {
+bool TextPieces::begin_one(Lock& lock, Wait wait) {
   if (ended_ || stopped_ || first_in(State::beginning) || pieces_.size() > threads_ + kAhead) {
     return false;
   }
+  if (wait == Wait::no && !source_.is_ready()) return false;
   const bool others_are_cut = std::ranges::all_of(
       pieces_, [](State state) { return state >= State::cut; }, &Entry::state);
   if (!add_one()) return true;
@@ -151,7 +158,11 @@ bool TextPieces::begin_one(Lock& lock) {
     piece.divide(seed_);
     return State::divided;
   });
-  ended_ = !some || entry.piece->read_error;
+  if (!some) {
+    ended_ = true;
+    keep(std::move(entry.piece));
+    pieces_.pop_back();
+  }
   if (ended_) return true;
   const std::size_t helpers = helpers_.size() + 2;
   if (!stopped_ && helpers < pieces_.size() && helpers < threads_) start_helper();

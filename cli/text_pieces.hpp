@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that is read by one thread at a time and divided by several, in order.
+// Pieces of text, which are begun and cut in order, and loaded and divided by several threads.
 #pragma once
 
 #include <condition_variable>
@@ -31,12 +31,12 @@ class TextPieces {
   /// Waits for threads that read, so the source must be stopped if they may wait for input.
   ~TextPieces();
 
-  /// The next piece, divided, which may be empty; none if there is no text left. Nothing is read
-  /// before go_on() is called, and after an error or the end. Throws bad_alloc.
+  /// The next piece, divided, which may be empty; none if there is no text left. After an error and
+  /// at the end, nothing is read until go_on() is called; so also at first. Throws bad_alloc.
   std::unique_ptr<TextPiece> next();
   void go_on();
-  /// Takes pieces back, whose memory is used again.
-  void give_back(std::vector<std::unique_ptr<TextPiece>>& pieces);
+  /// Takes a piece back, whose memory is used again.
+  void give_back(std::unique_ptr<TextPiece> piece) noexcept;
 
   /// Calls change(), which may make true what a helper waits for.
   void tell(const std::function<void()>& change);
@@ -62,16 +62,16 @@ class TextPieces {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  /// Whether a thread may wait for input. The thread that uses keys may not: there may be some.
+  /// Whether a thread may wait for input: only if there is nothing else that it could wait for.
   enum class Wait : bool { no, yes };
 
   void start_helper();
-  void help_until(const std::function<bool()>& done, Wait wait);
+  void keep(std::unique_ptr<TextPiece> piece) noexcept;
   bool help(Lock& lock, Wait wait);
   Entry* first_in(State state);
   template <class Work>
   void work_on(Entry& entry, State now, Lock& lock, Work work);
-  bool begin_one(Lock& lock);
+  bool begin_one(Lock& lock, Wait wait);
   bool add_one();
 
   KeySource& source_;

@@ -67,7 +67,9 @@ Text lines(std::uint64_t seed, std::size_t count, bool decimal) {
       text.keys.push_back(line);
     }
   }
-  if (source.one_in(2)) text.bytes.pop_back();  // the end of the last line
+  text.bytes += decimal ? "77" : "last";
+  text.keys.push_back(decimal ? "77" : "last");
+  if (source.one_in(2)) text.bytes += '\n';
   return text;
 }
 
@@ -120,7 +122,7 @@ Text tsv(std::uint64_t seed, std::size_t rows) {
 /// What was read, up to an error if there is one.
 struct Read {
   std::vector<std::string> keys;
-  std::uint64_t empty = 0;
+  std::uint64_t empty = 0, bytes = 0;
   std::string error;
 };
 
@@ -141,6 +143,7 @@ Read read(const std::vector<std::string>& files, const KeyFormat& format, const 
     result.error = error.what();
   }
   result.empty = reader.totals().empty_lines;
+  result.bytes = reader.totals().bytes;
   EXPECT_EQ(reader.totals().keys, result.keys.size());
   return result;
 }
@@ -175,6 +178,7 @@ class KeyReaderText : public testing::Test {
       EXPECT_EQ(found.error, "");
       EXPECT_TRUE(found.keys == text.keys) << found.keys.size() << " of " << text.keys.size();
       EXPECT_EQ(found.empty, text.empty);
+      EXPECT_EQ(found.bytes, text.bytes.size());
     });
   }
 
@@ -200,6 +204,12 @@ TEST_F(KeyReaderText, ColumnsOfCsvAreFound) {
       expect_keys(csv(rows, rows, ends), "t.csv", {.column = KeyColumn{.name = "2"}});
     }
   }
+}
+
+TEST_F(KeyReaderText, AMarkMayStandBeforeALongQuotedField) {
+  Text text{.keys = {"k"}};
+  text.bytes = "\xEF\xBB\xBF\"" + std::string(3'000, 'x') + "\n\",k\n";
+  expect_keys(text, "t.csv", {.column = KeyColumn{.name = "2"}});
 }
 
 TEST_F(KeyReaderText, ColumnsOfTsvAreFound) {
@@ -281,6 +291,21 @@ TEST_F(KeyReaderText, UnreadableInputsAreToldInTheirTurn) {
       EXPECT_TRUE(found.keys == text.keys) << found.keys.size();
       EXPECT_NE(found.error.find(wrong), std::string::npos) << found.error;
     });
+  }
+}
+
+/// An error is told although the next input, which nobody writes to, could only be waited for.
+TEST_F(KeyReaderText, ErrorsDoNotWaitForTheNextInput) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string wrong = file("numbers", "1\n2\nx\n");
+  for (const unsigned threads : {2u, 3u, 8u}) {
+    for (int i = 0; i < 20; ++i) {
+      const Read found = read({wrong, pipe}, {.kind = KeyKind::u64, .decimal = true},
+                              {.threads = threads, .piece_bytes = 61});
+      EXPECT_EQ(found.keys.size(), 2u);
+      EXPECT_NE(found.error.find("line 3"), std::string::npos) << found.error;
+    }
   }
 }
 

@@ -123,6 +123,11 @@ class Columns(CommandTest):
             self.assertIn(b"cut off", process.err)
             self.assertTrue(lines(words(3_000)).startswith(process.out))
             self.assertGreater(len(process.out), 10_000)
+            with open(self.path("cut.csv.gz"), "wb") as file:
+                file.write(table[:len(table) * 3 // 4])
+            from_file = self.run_raw("query", "f.scbf", "--invert", "--column", "k", "cut.csv.gz")
+            self.assertEqual(from_file.returncode, INPUT_OUTPUT)
+            self.assertGreater(len(from_file.out), 10_000)
         process = self.run_raw("query", "f.scbf", "--column", 1, "--separator", "tab",
                                stdin=b"a\n" + bytes(1_000_000))
         self.assertEqual(process.returncode, INPUT_OUTPUT)
