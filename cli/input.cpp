@@ -144,13 +144,14 @@ void ByteInput::recognise() {
 std::size_t ByteInput::decode(std::span<char> into) {
   std::span<char> rest = into;
   while (rest.size() == into.size()) {
-    if (packed_.empty()) {
+    if (packed_.empty() && !holds_output_) {
       packed_ = {buffer_.get(), read_file(buffer_.get(), kPackedBytes)};
       if (packed_.empty() && decoder_->complete()) return 0;
       if (packed_.empty()) throw IoError(fmt::format("{}: the compressed data is cut off", name_));
     }
     try {
       decoder_->step(packed_, rest);
+      holds_output_ = rest.empty() && !decoder_->complete();
     } catch (const std::runtime_error& error) {
       throw IoError(fmt::format("{}: {}", name_, error.what()));
     }
@@ -215,7 +216,7 @@ bool ByteInput::compressed() {
 }
 
 bool ByteInput::more_is_waiting() const {
-  if (at_ < ahead_.size() || !packed_.empty()) return true;
+  if (at_ < ahead_.size() || !packed_.empty() || holds_output_) return true;
   struct pollfd look {
     fd_, POLLIN, 0
   };

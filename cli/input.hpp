@@ -84,7 +84,8 @@ class ByteInput {
   /// IoError.
   std::size_t read_at(Place place, char* into) const;
 
-  bool is_regular_file() const noexcept { return regular_; }
+  /// Whether reading on will surely not wait. Compressed bytes may be waiting, and too few.
+  bool will_not_wait() const { return regular_ || (!decoder_ && more_is_waiting()); }
   /// Bytes that peek() or the search for compression has read already, and read() will give.
   std::size_t bytes_ahead() const noexcept { return ahead_.size() - at_; }
   /// False if reading on would wait.
@@ -112,6 +113,7 @@ class ByteInput {
   std::size_t at_ = 0;
   std::uint64_t bytes_read_ = 0;
   bool file_ended_ = false;
+  bool holds_output_ = false;  // the decoder has more than there was room for
 };
 
 /// Total length of the inputs; none if any of them is not a regular file. Throws IoError.

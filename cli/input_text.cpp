@@ -69,7 +69,7 @@ void InputText::begin(TextPiece& piece) {
       const std::size_t n = input_->read({piece.bytes() + piece.to, end - piece.to});
       piece.to += n;
       piece.last = n == 0;
-    } while (!piece.last && piece.to < end && input_->more_is_waiting());
+    } while (!piece.last && piece.to < end && input_->will_not_wait());
   } catch (...) {
     if (piece.from == piece.to) throw;
     failed_ = std::current_exception();  // told after what was read before it
@@ -97,6 +97,11 @@ void InputText::cut(TextPiece& piece) {
   if (column_) piece.from += skip_header(piece.text());
   piece.rules = rules_;
   if (piece.from < piece.to) piece.first_line = std::exchange(first_line_, 0);
+  try {
+    check_begun();
+  } catch (...) {
+    piece.read_error = std::current_exception();  // told after its keys
+  }
 }
 
 /// Where the last line or record of the piece ends; its beginning if none does. In CSV, a line ends

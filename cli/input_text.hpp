@@ -32,8 +32,8 @@ class InputText {
  public:
   InputText(std::unique_ptr<ByteInput> input, TextForm form);
 
-  /// Begins the next piece. Bytes that must be read in order are read, as many as are waiting.
-  /// Throws IoError and bad_alloc.
+  /// Begins the next piece. Bytes that must be read in order are read: it waits for the first, and
+  /// takes what is there. Throws IoError and bad_alloc.
   void begin(TextPiece& piece);
   /// Cuts a piece that is loaded. Throws IoError and bad_alloc.
   void cut(TextPiece& piece);

@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <exception>
-#include <type_traits>
 #include <utility>
 
 #include "output.hpp"
@@ -39,9 +38,8 @@ std::size_t KeyBlock::size() const noexcept {
 
 /// Keys of a single piece stay where they are.
 void KeyBlock::add(std::unique_ptr<TextPiece> piece) {
-  const auto append = [](auto& to, auto& from) {
+  const auto append = [](auto& to, const auto& from) {
     to.insert(to.end(), from.begin(), from.end());
-    std::decay_t<decltype(from)>().swap(from);  // a large block may have many
   };
   pieces_.push_back(std::move(piece));
   if (pieces_.size() == 1) {
@@ -51,10 +49,17 @@ void KeyBlock::add(std::unique_ptr<TextPiece> piece) {
     hashes_ = only.hashes;
     return;
   }
+  lines_ = {};  // in case there is no memory for all
+  numbers_ = hashes_ = {};
   for (std::size_t i = pieces_.size() == 2 ? 0 : pieces_.size() - 1; i < pieces_.size(); ++i) {
-    append(of_all_.lines, pieces_[i]->keys.lines);
-    append(of_all_.numbers, pieces_[i]->keys.numbers);
-    append(hashes_of_all_, pieces_[i]->hashes);
+    TextPiece& one = *pieces_[i];
+    append(of_all_.lines, one.keys.lines);
+    append(of_all_.numbers, one.keys.numbers);
+    append(hashes_of_all_, one.hashes);
+    // A large block may have many.
+    decltype(one.keys.lines)().swap(one.keys.lines);
+    decltype(one.keys.numbers)().swap(one.keys.numbers);
+    decltype(one.hashes)().swap(one.hashes);
   }
   lines_ = of_all_.lines;
   numbers_ = of_all_.numbers;
@@ -135,8 +140,8 @@ void KeyReader::fill_integers(KeyBlock& block) {
 }
 
 void KeyReader::fill_text(KeyBlock& block) {
-  // The keys of several pieces must be put together, so a small block has one, unless inputs are
-  // small.
+  // The keys of several pieces must be put together, so a small block has one, unless they are
+  // short.
   const std::size_t enough = block_bytes_ > kSmallBlock ? block_bytes_ : kPieceBytes / 2;
   const std::size_t most_pieces = kMostInputs + 2 * (enough / kPieceBytes);
   const auto full = [&] {
@@ -144,7 +149,7 @@ void KeyReader::fill_text(KeyBlock& block) {
            block.pieces_.size() >= most_pieces;
   };
   while (!failed_ && !full()) {
-    if (at_once_ && block.size() > 0 && !source_.more_is_waiting()) break;
+    if (at_once_ && block.size() > 0 && !source_.is_ready()) break;
     std::unique_ptr<TextPiece> piece = pieces_.next();
     in_text_ = piece != nullptr;
     if (!in_text_) break;

@@ -77,7 +77,8 @@ struct Reading {
   std::optional<std::uint64_t> seed =
       {};  ///< of the filters that are to have or to be asked the keys
   Pace pace = Pace::bulk;
-  /// Bytes of a block, about: text is read in pieces, of which a small block has one.
+  /// Bytes of a block, about: text is read in pieces, of which a small block has one, or several
+  /// short ones.
   std::size_t block_bytes = kSmallBlock;
   std::size_t piece_bytes = kPieceBytes;  ///< of text; smaller ones are for tests
 };

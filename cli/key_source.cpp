@@ -133,12 +133,9 @@ void KeySource::close_current() noexcept {
   text_.reset();
 }
 
-bool KeySource::is_ready() {
-  return total_bytes_ || (is_open() && examined_ && input().more_is_waiting());
-}
-
-bool KeySource::more_is_waiting() {
-  return (is_open() || open_next()) && input().more_is_waiting();
+bool KeySource::is_ready() const {
+  if (total_bytes_) return true;
+  return is_open() && examined_ && input().will_not_wait();
 }
 
 /// Finds out how the keys of the current input are written.
@@ -240,8 +237,8 @@ void KeySource::read_integers(std::span<std::uint64_t> into, std::size_t& read) 
   std::size_t end = cut_off_.copy(data, cut_off_.size());
   cut_off_.clear();
   read = 0;
-  while (end < room && (is_open() || open_next())) {
-    if (pace_ == Pace::prompt && end >= kWord && !input().more_is_waiting()) break;
+  while (end < room) {
+    if (pace_ == Pace::prompt && end >= kWord && !is_ready()) break;
     if (!open() || is_text()) break;
     const std::size_t n = input_->read({data + end, room - end});
     input_bytes_ += n;

@@ -41,10 +41,9 @@ class KeySource {
   /// Reads keys of 8 bytes each until there is no room, or the next keys are text. `read` is how
   /// many there are, also if it throws.
   void read_integers(std::span<std::uint64_t> into, std::size_t& read);
-  /// False if reading on would wait.
-  bool more_is_waiting();
-  /// False if begin() may wait.
-  bool is_ready();
+  /// Whether reading on will not wait: the inputs are regular files, or the current one has bytes
+  /// waiting that are not compressed.
+  bool is_ready() const;
 
   const KeyFormat& format() const noexcept { return format_; }
   /// Bytes read from the inputs, before decompression.

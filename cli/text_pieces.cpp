@@ -16,12 +16,17 @@ constexpr std::size_t kAhead = 6;
 constexpr std::size_t kSmallPiece = 4096;
 
 void cut(TextPiece& piece) noexcept {
+  const auto drop = [&] { piece.to = piece.from; };
   try {
-    if (!piece.read_error) piece.of->cut(piece);
+    if (piece.read_error) {
+      drop();
+    } else {
+      piece.of->cut(piece);
+    }
   } catch (...) {
     piece.read_error = std::current_exception();
+    drop();
   }
-  if (piece.read_error) piece.to = piece.from;
   piece.of.reset();
 }
 
@@ -89,8 +94,8 @@ void TextPieces::help_until(const std::function<bool()>& done) {
   }
 }
 
-/// Does what can be done next, for the first piece if there is a choice. Returns whether there was
-/// anything to do.
+/// Divides, cuts, loads or begins a piece: the first of these that can be done. Returns whether
+/// there was any.
 bool TextPieces::help(Lock& lock, Wait wait) {
   if (Entry* const entry = first_in(State::cut)) {
     work_on(*entry, State::dividing, lock, [this](TextPiece& piece) {
@@ -139,7 +144,7 @@ void TextPieces::work_on(Entry& entry, State now, Lock& lock, Work work) {
 }
 
 bool TextPieces::begin_one(Lock& lock, Wait wait) {
-  if (ended_ || stopped_ || first_in(State::beginning) || pieces_.size() > threads_ + kAhead) {
+  if (ended_ || stopped_ || first_in(State::beginning) || pieces_.size() >= threads_ + kAhead) {
     return false;
   }
   if (wait == Wait::no && !source_.is_ready()) return false;

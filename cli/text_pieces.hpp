@@ -31,8 +31,8 @@ class TextPieces {
   /// Waits for threads that read, so the source must be stopped if they may wait for input.
   ~TextPieces();
 
-  /// The next piece, divided, which may be empty; none if there is no text left. After an error and
-  /// at the end, nothing is read until go_on() is called; so also at first. Throws bad_alloc.
+  /// The next piece, divided, which may be empty; none if there is no text left. Nothing is read
+  /// before go_on() is called: at first, and after an error or the end. Throws bad_alloc.
   std::unique_ptr<TextPiece> next();
   void go_on();
   /// Takes a piece back, whose memory is used again.
@@ -40,8 +40,8 @@ class TextPieces {
 
   /// Calls change(), which may make true what a helper waits for.
   void tell(const std::function<void()>& change);
-  /// Helps, unless there is one thread, until `done` returns true, which depends on nothing but
-  /// calls of tell(). Meanwhile it waits for no input.
+  /// Helps, unless there is one thread, until `done` returns true, which it begins to do only
+  /// within tell(). Meanwhile it waits for no input.
   void help_until(const std::function<bool()>& done);
 
  private:
@@ -62,7 +62,7 @@ class TextPieces {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  /// Whether a thread may wait for input: only if there is nothing else that it could wait for.
+  /// Whether a thread may wait for input: only in next(), when no piece is in work.
   enum class Wait : bool { no, yes };
 
   void start_helper();

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <future>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -309,7 +311,38 @@ TEST_F(KeyReaderText, ErrorsDoNotWaitForTheNextInput) {
   }
 }
 
-/// Whoever helps to read must not wait for input while there are keys to use.
+/// The decoder may hold more than was asked for.
+TEST_F(KeyReaderText, CompressedKeysAreDeliveredBeforeMoreIsWaitedFor) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string lines;
+  for (int i = 0; i < 25'000; ++i) lines += "k\r\t\n";
+  std::promise<void> delivered;
+  std::thread writer([&] {
+    const std::unique_ptr<ZSTD_CStream, decltype(&ZSTD_freeCStream)> stream(ZSTD_createCStream(),
+                                                                            ZSTD_freeCStream);
+    std::ofstream to(pipe, std::ios::binary);
+    ZSTD_inBuffer in{lines.data(), lines.size(), 0};
+    for (const ZSTD_EndDirective how : {ZSTD_e_flush, ZSTD_e_end}) {
+      std::string packed(1 << 20, '\0');
+      ZSTD_outBuffer out{packed.data(), packed.size(), 0};
+      ZSTD_compressStream2(stream.get(), &out, &in, how);
+      to.write(packed.data(), static_cast<std::streamsize>(out.pos)).flush();
+      if (how == ZSTD_e_end) break;
+      EXPECT_EQ(delivered.get_future().wait_for(std::chrono::seconds(20)),
+                std::future_status::ready);
+    }
+  });
+  KeyReader reader({pipe}, {}, {.threads = 2, .pace = Pace::prompt});
+  KeyBlock block;
+  while (reader.fill(block)) {
+    if (reader.keys() == 25'000) delivered.set_value();
+  }
+  writer.join();
+  EXPECT_EQ(reader.keys(), 25'000u);
+}
+
+/// A thread that helps to read must not wait for input while there are keys to use.
 TEST_F(KeyReaderText, KeysAreUsedWhileTheInputWaits) {
   const std::string pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
