@@ -73,12 +73,13 @@ class ByteInput {
   /// Skips bytes that peek() has shown.
   void skip(std::size_t bytes) { at_ += bytes; }
 
-  /// If the next bytes are those of a regular file as they are there, and it has some left: passes
-  /// over up to `bytes` of them and returns where they are and how many, for read_at().
+  /// Where bytes are in a file, and how many.
   struct Place {
     std::uint64_t offset;
     std::size_t bytes;
   };
+  /// If the next bytes are those of a regular file as they are there, and it has some left: passes
+  /// over up to `bytes` of them and returns their place, for read_at().
   std::optional<Place> pass_over(std::size_t bytes);
   /// From any thread. Returns how many bytes there were, fewer if the file has been cut. Throws
   /// IoError.

@@ -37,10 +37,6 @@ std::size_t column_in(const Record& header, const std::string& column) {
   return static_cast<std::size_t>(found - names.begin());
 }
 
-IoError error_in(const ByteInput& input, std::uint64_t line, const char* what) {
-  return IoError(fmt::format("{}: line {}: {}", input.name(), line, what));
-}
-
 }  // namespace
 
 InputText::InputText(std::unique_ptr<ByteInput> input, TextForm form)
@@ -96,7 +92,10 @@ void InputText::cut(TextPiece& piece) {
   next_check_ = 0;
   if (column_) piece.from += skip_header(piece.text());
   piece.rules = rules_;
-  if (piece.from < piece.to) piece.first_line = std::exchange(first_line_, 0);
+  if (piece.from < piece.to) {
+    piece.begins_input = std::exchange(at_start_, false);
+    piece.first_line = std::exchange(first_line_, 0);
+  }
   try {
     check_begun();
   } catch (...) {
@@ -142,9 +141,10 @@ std::size_t InputText::skip_header(std::string_view text) {
       }
     }
   } catch (const TextError& error) {
-    throw error_in(*input_, first_line_ - 1 + error.line, error.what());
+    throw error_in_line(*name_, first_line_ - 1 + error.line, error.what());
   }
   first_line_ += records.line() - 1;
+  at_start_ = false;
   return end;
 }
 
@@ -171,13 +171,13 @@ void InputText::check_begun() {
   if (left_over_.size() < next_check_) return;
   next_check_ = left_over_.size() + left_over_.size() / 2;
   std::string_view text = left_over_;
-  if (first_line_ == 1 && text.starts_with(kByteOrderMark)) {
+  if (at_start_ && text.starts_with(kByteOrderMark)) {
     text.remove_prefix(kByteOrderMark.size());
   }
   try {
     check_begun_row(text, 1 + line_feeds_ - count_byte(text, '\n'), column->format);
   } catch (const TextError& error) {
-    throw error_in(*input_, error.line, error.what());
+    throw error_in_line(*name_, error.line, error.what());
   }
 }
 

@@ -54,6 +54,7 @@ class InputText {
   TextRules rules_;                    // with the column's number, once it is known
   std::optional<std::string> column_;  // its name, until then
   std::uint64_t first_line_ = 1;       // of the next piece, if that is one of the first; else 0
+  bool at_start_ = true;               // no text of the input has been given yet
   bool quoted_ = false;                // CSV: what was cut so far ends within quotes
   std::uint64_t line_feeds_ = 0;       // in a table, so far
   std::uint64_t bytes_ = 0;            // so far

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxLines = std::size_t{4} << 20;
 /// Pieces of small inputs, or of small writes to a pipe, whose keys are put together in a block.
-constexpr std::size_t kMostInputs = 256;
+constexpr std::size_t kMostShortPieces = 256;
 
 }  // namespace
 
@@ -143,7 +143,7 @@ void KeyReader::fill_text(KeyBlock& block) {
   // The keys of several pieces must be put together, so a small block has one, unless they are
   // short.
   const std::size_t enough = block_bytes_ > kSmallBlock ? block_bytes_ : kPieceBytes / 2;
-  const std::size_t most_pieces = kMostInputs + 2 * (enough / kPieceBytes);
+  const std::size_t most_pieces = kMostShortPieces + 2 * (enough / kPieceBytes);
   const auto full = [&] {
     return block.text_bytes_ >= enough || block.size() >= kMaxLines ||
            block.pieces_.size() >= most_pieces;
@@ -174,8 +174,8 @@ void KeyReader::find_error(const TextPiece& piece) {
     try {
       std::rethrow_exception(piece.divide_error);
     } catch (const TextError& error) {
-      failed_ = std::make_exception_ptr(
-          IoError(fmt::format("{}: line {}: {}", *piece.name, lines_ + error.line, error.what())));
+      failed_ =
+          std::make_exception_ptr(error_in_line(*piece.name, lines_ + error.line, error.what()));
     } catch (...) {
       failed_ = std::current_exception();
     }

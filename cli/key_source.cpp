@@ -215,6 +215,7 @@ bool KeySource::begin(TextPiece& piece) noexcept {
   piece.hashes.clear();
   piece.read_error = piece.divide_error = nullptr;
   piece.first_line = piece.lines = 0;
+  piece.begins_input = false;
   piece.from = piece.to = 0;
   bool some = true;
   try {

@@ -88,10 +88,9 @@ class Destination {
   const std::string& path() const noexcept { return path_; }
   /// Writes what `produce` writes. A regular file gets it as a whole at the end, or stays as it was
   /// if anything fails or the process is ended by a signal. Throws IoError. It does so, too, if
-  /// only
-  /// --force may replace the file, it was not there when this object was made, and now it is. (On a
-  /// file system with neither links nor RENAME_NOREPLACE, a file that appears during the writing is
-  /// replaced.)
+  /// only --force may replace the file, it was not there when this object was made, and now it is.
+  /// (On a file system with neither links nor RENAME_NOREPLACE, a file that appears during the
+  /// writing is replaced.)
   void write(const std::function<void(Output&)>& produce) const;
   /// The same for a filter, whose parts can be written in any order where the output is a file.
   void write_parts(const std::function<void(const OutputFile&)>& produce) const;

@@ -76,9 +76,22 @@ TableFormat format_of(const std::string& file, std::optional<TableFormat> option
   return {name.ends_with(".tsv") || name.ends_with(".tab") ? '\t' : ','};
 }
 
-std::size_t whole_lines(std::string_view text, std::size_t seen, TableFormat format) noexcept {
-  const std::size_t end = text.substr(seen).find_last_of(format.is_tsv() ? "\n" : "\r\n");
-  return end == std::string_view::npos ? 0 : seen + end + 1;
+IoError error_in_line(const std::string& input, std::uint64_t line, std::string_view what) {
+  return IoError(fmt::format("{}: line {}: {}", input, line, what));
+}
+
+void check_begun_row(std::string_view text, std::uint64_t line, TableFormat format) {
+  if (format.is_tsv()) refuse_zeros(text, line);
+  if (text.size() > kMaxRecordBytes) throw_too_long(line, format);
+  if (format.is_tsv()) return;
+  QuotedRecords records(format.separator);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    if (!records.parse(text.substr(0, end), line)) throw_misplaced_quote(line);
+    while (!records.empty()) records.take();
+    text.remove_prefix(end);
+    ++line;
+  }
 }
 
 RecordDivider::RecordDivider(TableFormat format, Escapes escapes)
@@ -153,20 +166,6 @@ RecordDivider::Line RecordDivider::next_line() {
     line.text = line.text.subspan(kByteOrderMark.size());
   }
   return line;
-}
-
-void check_begun_row(std::string_view text, std::uint64_t line, TableFormat format) {
-  if (format.is_tsv()) refuse_zeros(text, line);
-  if (text.size() > kMaxRecordBytes) throw_too_long(line, format);
-  if (format.is_tsv()) return;
-  QuotedRecords records(format.separator);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
-    if (!records.parse(text.substr(0, end), line)) throw_misplaced_quote(line);
-    while (!records.empty()) records.take();
-    text.remove_prefix(end);
-    ++line;
-  }
 }
 
 /// Returns whether next_ is now the record of this line. A line that needs libcsv is parsed by it,

@@ -25,6 +25,7 @@
 
 #include "line_ends.hpp"
 #include "quoted_records.hpp"
+#include "scbf/errors.hpp"
 
 namespace scbf::cli {
 
@@ -50,26 +51,25 @@ struct Record {
   std::uint64_t line = 0;  ///< number of its first line, from 1
 };
 
-/// How long the text is up to the end of its last line, 0 if none ends behind the first `seen`
-/// bytes. In CSV, lines may end in CR.
-std::size_t whole_lines(std::string_view text, std::size_t seen, TableFormat format) noexcept;
-
-/// Throws TextError if a row that has begun, in this line, is too long or is malformed already.
-void check_begun_row(std::string_view text, std::uint64_t line, TableFormat format);
-
 /// Something is wrong in this line of an input.
 struct TextError : std::runtime_error {
   TextError(std::uint64_t number, const std::string& what)
       : std::runtime_error(what), line(number) {}
   std::uint64_t line;
 };
+/// The error for users: it names the input and the line.
+IoError error_in_line(const std::string& input, std::uint64_t line, std::string_view what);
+
+/// Throws TextError if a row that has begun, in this line, is too long or is malformed already.
+void check_begun_row(std::string_view text, std::uint64_t line, TableFormat format);
 
 class RecordDivider {
  public:
   explicit RecordDivider(TableFormat format, Escapes escapes = Escapes::yes);
 
-  /// The next text: whole lines (whole_lines), but for the last text; of CSV, also a piece of a
-  /// long line. The divider may change the text, which must be there until next() is null.
+  /// The next text: whole lines, but for the last text; of CSV, also a piece of a long line, or a
+  /// line that has ended in CR. The divider may change the text, which must be there until next()
+  /// is null.
   void feed(std::span<char> text, bool last);
   /// The next record, which is there until the next call; null if there is none without more text.
   /// Throws TextError if the text is malformed, after the records before it; so does every later

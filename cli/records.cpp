@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "records.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -15,6 +13,13 @@ namespace {
 
 constexpr std::size_t kBlock = 256 << 10;
 
+/// How long the text is up to the end of its last line, 0 if none ends behind the first `seen`
+/// bytes. In CSV, lines may end in CR.
+std::size_t whole_lines(std::string_view text, std::size_t seen, TableFormat format) noexcept {
+  const std::size_t end = text.substr(seen).find_last_of(format.is_tsv() ? "\n" : "\r\n");
+  return end == std::string_view::npos ? 0 : seen + end + 1;
+}
+
 }  // namespace
 
 RecordReader::RecordReader(const std::string& file, TableFormat format, Escapes escapes)
@@ -25,7 +30,7 @@ RecordReader::RecordReader(const std::string& file, TableFormat format, Escapes 
       buffer_(new char[kBlock]) {}
 
 void RecordReader::fail(std::uint64_t line, std::string_view what) const {
-  throw IoError(fmt::format("{}: line {}: {}", name(), line, what));
+  throw error_in_line(name(), line, what);
 }
 
 const Record* RecordReader::next() {

@@ -148,7 +148,7 @@ void TextPiece::divide_column(const ColumnRules& column) {
     records_.emplace(column.format, column.escapes);
     made_for_ = column;
   }
-  records_->begin(first_line == 1);
+  records_->begin(begins_input);
   records_->feed({bytes() + from, to - from}, true);
   take_column(*records_, column, keys);
   lines = records_->line() - 1;

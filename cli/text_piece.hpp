@@ -63,7 +63,8 @@ struct TextPiece {
   std::uint64_t line_feeds = 0, quotes = 0;  ///< in a table, how many were loaded
 
   TextRules rules;
-  std::uint64_t first_line = 0;  ///< in the input, if it is one of its first; else 0
+  bool begins_input = false;     ///< it is the first text of its input
+  std::uint64_t first_line = 0;  ///< number of its first line, if it is the first with keys; else 0
   TextKeys keys;
   std::vector<std::uint64_t> hashes;  ///< of the lines among them, if divide() had a seed
   std::uint64_t lines = 0;            ///< how many were divided
@@ -87,7 +88,7 @@ struct TextPiece {
   void divide_column(const ColumnRules& column);
 
   std::optional<RecordDivider> records_;
-  ColumnRules made_for_;
+  ColumnRules made_for_;  // what records_ was made for
 };
 
 }  // namespace scbf::cli

@@ -214,6 +214,11 @@ TEST_F(KeyReaderText, AMarkMayStandBeforeALongQuotedField) {
   expect_keys(text, "t.csv", {.column = KeyColumn{.name = "2"}});
 }
 
+TEST_F(KeyReaderText, AMarkBehindAHeaderIsPartOfAKey) {
+  const Text text{.bytes = "k\r\xEF\xBB\xBFx\ry\r", .keys = {"\xEF\xBB\xBFx", "y"}};
+  expect_keys(text, "t.csv", {.column = KeyColumn{.name = "k"}});
+}
+
 TEST_F(KeyReaderText, ColumnsOfTsvAreFound) {
   for (const std::size_t rows : {1u, 30u, 1'500u}) {
     expect_keys(tsv(rows, rows), "t.tsv", {.column = KeyColumn{.name = "2"}});
